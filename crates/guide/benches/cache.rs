@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group};
 use guide::{
-    Agent, AgentQuestion, AskResult, BridgeLimits, ClientBridge, ContentShape, FileRequest,
-    FilesystemBridge, Freshness, IncomingFile, Now, Owner, PathInfo, PathValidator, TextEncoding,
+    Agent, AgentQuestion, AskResult, BridgeLimits, CacheOwner, ClientBridge, ContentShape,
+    FileRequest, FilesystemBridge, Freshness, IncomingFile, Now, PathInfo, PathValidator,
+    TextEncoding,
 };
 use sandbox::Root;
 
@@ -43,7 +44,7 @@ fn bridge() -> ClientBridge {
         cache_ttl: Some(Duration::from_secs(3600)),
         recheck: None,
     };
-    FilesystemBridge::new(validator, limits).of(Owner::alone("bench"))
+    FilesystemBridge::new(validator, limits).of(CacheOwner::alone("bench"))
 }
 
 fn handover(number: usize, size: usize) -> IncomingFile {

@@ -114,6 +114,16 @@ pub enum StepOutcome<T> {
     Waiting(AgentQuestion),
 }
 
+impl<T> StepOutcome<T> {
+    /// The same outcome with something else made of what is done.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> StepOutcome<U> {
+        match self {
+            StepOutcome::Done(done) => StepOutcome::Done(make(done)),
+            StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
+        }
+    }
+}
+
 /// Where content came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentSource {

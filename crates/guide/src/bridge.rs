@@ -17,14 +17,14 @@ use crate::agent::{AgentQuestion, Subject};
 use crate::cache::{CacheKind, CacheUsage, CachedValue, FileCache};
 use crate::error::Error;
 use crate::file::ToldBy;
-use crate::owner::Owner;
+use crate::owner::CacheOwner;
 use crate::project_path::ProjectPath;
 use crate::time::Now;
 use crate::upload::Uploads;
 use crate::validator::PathValidator;
 
 pub use list_directory::{DirectoryRead, DirectoryRequest};
-pub use read_file::{Content, FileRead, FileRequest};
+pub use read_file::{FileContent, FileRead, FileRequest};
 pub use store::{IncomingFile, Stored, StoredFiles, StoredListing, Upload, Uploaded, Warning};
 
 /// The longest pause between two chunks of an upload.
@@ -60,7 +60,7 @@ struct BridgeParts {
 #[derive(Debug, Clone)]
 pub struct ClientBridge {
     parts: Arc<BridgeParts>,
-    owner: Owner,
+    owner: CacheOwner,
 }
 
 /// Whether a cached copy is good enough.
@@ -92,7 +92,7 @@ impl FilesystemBridge {
 
     /// Returns the bridge as one client sees it.
     #[must_use]
-    pub fn of(&self, owner: Owner) -> ClientBridge {
+    pub fn of(&self, owner: CacheOwner) -> ClientBridge {
         ClientBridge {
             parts: Arc::clone(&self.parts),
             owner,
@@ -115,7 +115,7 @@ impl FilesystemBridge {
 impl ClientBridge {
     /// Returns whose bridge it is.
     #[must_use]
-    pub fn owner(&self) -> &Owner {
+    pub fn owner(&self) -> &CacheOwner {
         &self.owner
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::file::{AgentFile, ToldBy};
 use crate::listing::DirectoryListing;
-use crate::owner::Owner;
+use crate::owner::CacheOwner;
 use crate::project_path::ProjectPath;
 
 use lru_table::ENTRIES_LIMIT;
@@ -211,7 +211,7 @@ impl FileCache {
     /// Stores entries, all or none. Of two entries for the same path the later one stays.
     pub(crate) fn put(
         &self,
-        owner: &Owner,
+        owner: &CacheOwner,
         entries: Vec<(ProjectPath, CachedValue)>,
         now: Instant,
     ) -> Result<PutOutcome, DoesNotFit> {
@@ -237,7 +237,7 @@ impl FileCache {
     /// Looks up an entry and lets the caller judge it. A fresh entry counts as a hit; the caller counts misses.
     pub(crate) fn find(
         &self,
-        owner: &Owner,
+        owner: &CacheOwner,
         kind: CacheKind,
         path: &str,
         now: Instant,
@@ -262,7 +262,7 @@ impl FileCache {
     }
 
     /// Counts a lookup that found nothing.
-    pub(crate) fn count_miss(&self, owner: &Owner, now: Instant) {
+    pub(crate) fn count_miss(&self, owner: &CacheOwner, now: Instant) {
         let mut contents = self.contents(now);
         contents.partition(owner, self.age(now)).counters.misses += 1;
     }
@@ -270,7 +270,7 @@ impl FileCache {
     /// Looks up an entry without counting it or marking it as used.
     pub(crate) fn peek(
         &self,
-        owner: &Owner,
+        owner: &CacheOwner,
         kind: CacheKind,
         path: &str,
         now: Instant,
@@ -282,14 +282,14 @@ impl FileCache {
     }
 
     /// Removes a file, if it is there.
-    pub(crate) fn forget_file(&self, owner: &Owner, path: &str, now: Instant) {
+    pub(crate) fn forget_file(&self, owner: &CacheOwner, path: &str, now: Instant) {
         self.find(owner, CacheKind::File, path, now, |_| Verdict::Stale);
     }
 
     /// Removes every entry of an owner that is out of date, and returns the paths of the files among them.
     pub(crate) fn invalidate_all(
         &self,
-        owner: &Owner,
+        owner: &CacheOwner,
         now: Instant,
         is_stale: impl FnMut(&str, &CachedValue) -> bool,
     ) -> Vec<String> {
@@ -305,7 +305,7 @@ impl FileCache {
 
     /// Returns what an owner holds and what happened to its entries.
     #[must_use]
-    pub fn usage_of(&self, owner: &Owner, now: Instant) -> CacheUsage {
+    pub fn usage_of(&self, owner: &CacheOwner, now: Instant) -> CacheUsage {
         let (mut contents, age) = (self.contents(now), self.age(now));
         let mut usage = self.nothing();
         if let Some(own) = contents.partitions.get_mut(&owner.name) {
@@ -402,7 +402,7 @@ impl CacheCounters {
 
 impl CacheContents {
     /// Returns an owner's entries, and marks them as used.
-    fn partition(&mut self, owner: &Owner, age: u64) -> &mut Partition {
+    fn partition(&mut self, owner: &CacheOwner, age: u64) -> &mut Partition {
         let partition = self.partitions.entry(Arc::clone(&owner.name));
         let partition = partition.or_insert_with(|| Partition::new(Arc::clone(&owner.holder)));
         partition.used = age;

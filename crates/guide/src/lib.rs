@@ -22,18 +22,18 @@ pub use agent::{
     Agent, AgentQuestion, AskResult, ContentSource, Lack, Resume, StepOutcome, Subject, Told,
 };
 pub use bridge::{
-    BridgeLimits, ClientBridge, Content, DirectoryRead, DirectoryRequest, FileRead, FileRequest,
-    FilesystemBridge, Freshness, IncomingFile, Stored, StoredFiles, StoredListing, Upload,
-    Uploaded, Warning,
+    BridgeLimits, ClientBridge, DirectoryRead, DirectoryRequest, FileContent, FileRead,
+    FileRequest, FilesystemBridge, Freshness, IncomingFile, Stored, StoredFiles, StoredListing,
+    Upload, Uploaded, Warning,
 };
 pub use cache::{CacheCounters, CacheUsage, Evicted, FileCache, StoreStatus};
 pub use encoding::TextEncoding;
 pub use error::{ChunkFault, Error, ErrorType, FormatFault, Mute, PolicyViolation, Result};
 pub use file::{AgentFile, ContentHash, ContentShape, ToldBy};
 pub use listing::{DirectoryListing, ENTRIES_MAX, EntryKind, LEVELS_MAX, PathInfo};
-pub use owner::Owner;
+pub use owner::CacheOwner;
 pub use policy::{AllowedFault, SecurityPolicy};
 pub use project_path::ProjectPath;
 pub use time::Now;
-pub use upload::{CHUNKS_MAX, Chunk, Held, Uploads};
+pub use upload::{CHUNKS_MAX, Chunk, HeldRoom, Uploads};
 pub use validator::PathValidator;

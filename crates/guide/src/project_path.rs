@@ -85,7 +85,7 @@ pub(crate) fn joined(directory: &str, name: &str) -> String {
 /// Creates the error about a path that the policy refuses. The validator adds what is allowed.
 pub(crate) fn violation(path: &str, violation: PolicyViolation, leads_to: Option<String>) -> Error {
     Error::Violation {
-        path: shortened(path),
+        path: cut_path(path),
         violation,
         leads_to,
         allowed: Vec::new(),
@@ -95,12 +95,12 @@ pub(crate) fn violation(path: &str, violation: PolicyViolation, leads_to: Option
 /// Creates the error about a path whose form is wrong.
 pub(crate) fn bad_format(path: &str, fault: FormatFault) -> Error {
     Error::Format {
-        path: shortened(path),
+        path: cut_path(path),
         fault,
     }
 }
 
 /// Cuts a long path, so that an error does not repeat all of it.
-pub(crate) fn shortened(path: &str) -> String {
+pub(crate) fn cut_path(path: &str) -> String {
     sandbox::truncated(path, SHOWN_MAX)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{ChunkFault, Error, Result};
 use crate::file::ContentHash;
-use crate::owner::Owner;
+use crate::owner::CacheOwner;
 use crate::project_path::ProjectPath;
 
 /// The most chunks of one file.
@@ -36,38 +36,38 @@ pub struct Chunk {
     /// The hash of the whole file, which may come with any chunk.
     pub content_hash: Option<String>,
     /// What is dropped with it.
-    pub held: Held,
+    pub held: HeldRoom,
 }
 
 /// Something that is kept as long as a chunk is, such as its room in a budget of bytes.
 #[derive(Clone, Default)]
-pub struct Held {
+pub struct HeldRoom {
     _kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Held {
+impl HeldRoom {
     /// Keeps something.
-    pub fn new(kept: impl Any + Send + Sync) -> Held {
-        Held {
+    pub fn new(kept: impl Any + Send + Sync) -> HeldRoom {
+        HeldRoom {
             _kept: Some(Arc::new(kept)),
         }
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for HeldRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Held")
+        f.write_str("HeldRoom")
     }
 }
 
 /// What is kept makes no difference to the chunk.
-impl PartialEq for Held {
-    fn eq(&self, _: &Held) -> bool {
+impl PartialEq for HeldRoom {
+    fn eq(&self, _: &HeldRoom) -> bool {
         true
     }
 }
 
-impl Eq for Held {}
+impl Eq for HeldRoom {}
 
 /// How far an upload has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ struct ChunkedUpload {
     /// Whose share of the room it uses.
     holder: Arc<str>,
     count: u32,
-    chunks: BTreeMap<u32, (Vec<u8>, Held)>,
+    chunks: BTreeMap<u32, (Vec<u8>, HeldRoom)>,
     content_hash: Option<String>,
     /// The bytes of its content so far.
     bytes: u64,
@@ -149,7 +149,7 @@ impl Uploads {
 
     /// Returns the number of an owner's uploads in progress and the bytes that they hold.
     #[must_use]
-    pub fn usage_of(&self, owner: &Owner, now: Instant) -> (usize, u64) {
+    pub fn usage_of(&self, owner: &CacheOwner, now: Instant) -> (usize, u64) {
         let mut pending = self.pending();
         pending.expire(now, self.lifetime);
         let each = pending.uploads.iter();
@@ -162,7 +162,7 @@ impl Uploads {
     /// Adds a chunk, whose hash was compared already.
     pub(crate) fn add(
         &self,
-        owner: &Owner,
+        owner: &CacheOwner,
         path: &ProjectPath,
         chunk: Chunk,
         now: Instant,
@@ -358,7 +358,7 @@ mod tests {
             bytes: bytes.to_vec(),
             hash: None,
             content_hash: None,
-            held: Held::default(),
+            held: HeldRoom::default(),
         }
     }
 
@@ -368,15 +368,15 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn one() -> Owner {
-        Owner::alone("one")
+    fn one() -> CacheOwner {
+        CacheOwner::alone("one")
     }
 
     #[test]
     fn chunks_of_two_clients_do_not_mix() {
         let (uploads, now) = (Uploads::new(10_000, MINUTE), Instant::now());
         let add = |owner, chunk| {
-            let owner = Owner::alone(owner);
+            let owner = CacheOwner::alone(owner);
             let progress = uploads.add(&owner, &path("a"), chunk, now).unwrap();
             progress.whole.map(|(bytes, _)| bytes)
         };
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(uploads.usage_of(&one(), now), (1, 1));
         assert_eq!(add("one", chunk(1, 2, b"2")).as_deref(), Some(&b"12"[..]));
         assert_eq!(uploads.usage_of(&one(), now), (0, 0));
-        assert_eq!(uploads.usage_of(&Owner::alone("two"), now), (1, 1));
+        assert_eq!(uploads.usage_of(&CacheOwner::alone("two"), now), (1, 1));
     }
 
     #[test]
@@ -406,11 +406,11 @@ mod tests {
     #[test]
     fn each_holder_has_its_share() {
         let (uploads, now) = (Uploads::new(1_000, MINUTE), Instant::now());
-        let session = |number: usize| Owner {
+        let session = |number: usize| CacheOwner {
             name: format!("session {number}").into(),
             holder: "host".into(),
         };
-        let add = |owner: &Owner, name: &str, bytes: &[u8]| {
+        let add = |owner: &CacheOwner, name: &str, bytes: &[u8]| {
             uploads.add(owner, &path(name), chunk(0, 2, bytes), now)
         };
         // Many sessions have one share of the bytes; small chunks count, too.
@@ -421,7 +421,7 @@ mod tests {
         assert!(add(&one(), "a", &[0; 900]).is_ok());
         assert!(add(&one(), "b", &[0; 200]).is_err());
         let (uploads, now) = (Uploads::new(1 << 30, MINUTE), Instant::now());
-        let add = |owner: &Owner, number: usize| {
+        let add = |owner: &CacheOwner, number: usize| {
             let progress = uploads.add(owner, &path(&number.to_string()), chunk(0, 2, b""), now);
             progress.is_ok()
         };

@@ -10,7 +10,7 @@ use sandbox::{Follow, RelPath, Root};
 use crate::error::{Error, FormatFault, PolicyViolation, Result};
 use crate::policy::{AllowedDirectory, AllowedFault, SecurityPolicy};
 use crate::project_path::{
-    PROJECT_ROOT, ProjectPath, bad_format, check_format, joined, shortened, violation, without_dots,
+    PROJECT_ROOT, ProjectPath, bad_format, check_format, cut_path, joined, violation, without_dots,
 };
 
 /// Checks every path that a client or an agent names.
@@ -156,7 +156,7 @@ impl PathValidator {
             }
             // Security: a path that cannot be checked is refused.
             Err(error) => Err(Error::Unverifiable {
-                path: shortened(normal),
+                path: cut_path(normal),
                 reason: error.to_string(),
             }),
         }

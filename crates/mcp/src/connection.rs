@@ -64,7 +64,7 @@ impl Outbox for mpsc::Sender<Vec<u8>> {
 pub struct Response {
     /// The whole message.
     pub message: Vec<u8>,
-    /// The code where it is an error of the protocol.
+    /// The code if it is an error of the protocol.
     pub error: Option<ErrorCode>,
     /// The room of a large message in the budget of bytes, to be kept until it is written.
     pub held: Option<ops::Reserved>,

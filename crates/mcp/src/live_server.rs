@@ -11,17 +11,17 @@ use crate::server::Server;
 /// A server that can be replaced. Clones are the same one.
 #[derive(Clone)]
 pub struct LiveServer {
-    inner: Arc<LiveState>,
+    inner: Arc<LiveServerParts>,
 }
 
-struct LiveState {
+struct LiveServerParts {
     current: RwLock<Server>,
-    changes: watch::Sender<Changes>,
+    changes: watch::Sender<ChangeCounts>,
 }
 
 /// How often each thing changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Changes {
+struct ChangeCounts {
     tools: u64,
     access: u64,
     cuts: u64,
@@ -41,7 +41,7 @@ impl LiveServer {
     #[must_use]
     pub fn new(server: Server) -> LiveServer {
         LiveServer {
-            inner: Arc::new(LiveState {
+            inner: Arc::new(LiveServerParts {
                 current: RwLock::new(server),
                 changes: watch::Sender::default(),
             }),
@@ -107,8 +107,8 @@ impl fmt::Debug for LiveServer {
 /// Somebody who wants to know what changes.
 #[derive(Debug, Clone)]
 pub struct Following {
-    receiver: watch::Receiver<Changes>,
-    seen: Changes,
+    receiver: watch::Receiver<ChangeCounts>,
+    seen: ChangeCounts,
 }
 
 /// What changed.
@@ -142,7 +142,7 @@ impl Following {
     }
 
     /// The list of tools comes first: a client hears of it even if its stream ends.
-    fn first_unseen(&mut self, now: Changes) -> Option<LiveChange> {
+    fn first_unseen(&mut self, now: ChangeCounts) -> Option<LiveChange> {
         let seen = &mut self.seen;
         if seen.tools != now.tools {
             seen.tools = now.tools;

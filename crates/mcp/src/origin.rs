@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toolset::AccountKind;
 
-/// How long a call waits for room for its reply where others have to be served beside it. Not long: it has one of the few
+/// How long a call waits for room for its reply if others have to be served beside it. Not long: it has one of the few
 /// threads for heavy work meanwhile.
 const BRIEFLY: Duration = Duration::from_millis(250);
 /// How long a call on stdio waits for room: in practice until its own time limit.

@@ -224,7 +224,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// Makes them more and waits on this thread where there is no room.
+    /// Makes them more and waits on this thread if there is no room.
     fn resize_within(&mut self, bytes: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
         let end = Instant::now() + patience;
         let budget = Arc::clone(&self.budget);

@@ -61,7 +61,7 @@ pub struct Context {
     pub consent: Consent,
     /// What the reply has to say of the change.
     pub change_notes: sandbox::ChangeNotes,
-    /// The room for the reply, where bytes are counted.
+    /// The room for the reply, if bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
 }
 

@@ -61,7 +61,7 @@ pub struct Copied {
     pub skipped: Vec<Skipped>,
     /// How many things were left out.
     pub skipped_total: u64,
-    /// The version of a file's copy, where the caller wants it.
+    /// The version of a file's copy, if the caller wants it.
     pub version: Option<Version>,
 }
 
@@ -248,7 +248,7 @@ impl Copying<'_, '_> {
     }
 }
 
-/// Ends a call that staged a tree: where it is not seen, nothing is left of it.
+/// Ends a call that staged a tree: if it is not seen, nothing is left of it.
 pub(crate) fn settle<T>(
     outcome: Result<T>,
     staging: HiddenTree,

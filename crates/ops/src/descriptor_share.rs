@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::context::Cancel;
-use crate::error::{Error, Result};
+use crate::error::{Error, RequestPart, Result};
 use crate::pool;
 
 /// What a file takes while it is changed: its directory twice, what is there twice (or the directories that are made
@@ -34,8 +34,8 @@ struct DescriptorTable {
 pub(crate) struct DescriptorShare(u64);
 
 impl DescriptorShare {
-    /// Waits until there are descriptors for this many files. `argument` is what names them.
-    pub(crate) fn take(files: usize, argument: &'static str, cancel: &Cancel) -> Result<Self> {
+    /// Waits until there are descriptors for this many files. `part` of the request names them.
+    pub(crate) fn take(files: usize, part: RequestPart, cancel: &Cancel) -> Result<Self> {
         if files < FEW_FILES {
             return Ok(DescriptorShare(0));
         }
@@ -44,8 +44,8 @@ impl DescriptorShare {
         let wanted = (files as u64).saturating_mul(PER_FILE);
         if wanted > limit {
             let most = limit / PER_FILE;
-            return Err(Error::InvalidArgument {
-                argument,
+            return Err(Error::InvalidPart {
+                part,
                 reason: format!(
                     "it is for {files} files; this server can change at most {most} in one call, because it may \
                      not open more files at once; split it into several calls"

@@ -17,7 +17,7 @@ use crate::consent::Planned;
 use crate::context::Context;
 use crate::descriptor_share::DescriptorShare;
 use crate::edit_lock::{EditLock, LockKey};
-use crate::error::{Error, Result, Wanted};
+use crate::error::{Error, RequestPart, Result, Wanted};
 use crate::place::Place;
 use crate::read_at::{read_up_to, reader};
 use crate::text::edit::Splice;
@@ -68,11 +68,11 @@ impl<'a> Edited<'a> {
     /// [`Edited::key`]. `argument` is what names them.
     pub(crate) fn begin_all(
         places: &'a [Place],
-        argument: &'static str,
+        part: RequestPart,
         look_up: fn(&'a Place) -> Result<Located<'a>>,
         context: &'a Context,
     ) -> Result<(BatchTurn, Vec<Edited<'a>>)> {
-        let descriptors = DescriptorShare::take(places.len(), argument, &context.cancel)?;
+        let descriptors = DescriptorShare::take(places.len(), part, &context.cancel)?;
         let look_up = || places.iter().map(look_up).collect();
         let keys = |found: &Vec<Located<'a>>| found.iter().map(LockKey::entry).collect();
         let (lock, found) = EditLock::take_found(&look_up, &keys, &context.cancel)?;
@@ -436,11 +436,11 @@ impl<'e, 'a> CommittedFiles<'e, 'a> {
 }
 
 /// Refuses a call that names one file twice: each change would be made without the other.
-pub(crate) fn refuse_twice(edited: &[Edited<'_>], argument: &'static str) -> Result<()> {
+pub(crate) fn refuse_twice(edited: &[Edited<'_>], part: RequestPart) -> Result<()> {
     let mut known = HashSet::new();
     match edited.iter().find(|edited| !known.insert(edited.key())) {
-        Some(twice) => Err(Error::InvalidArgument {
-            argument,
+        Some(twice) => Err(Error::InvalidPart {
+            part,
             reason: format!("two of its names are the same file: {}", twice.path()),
         }),
         None => Ok(()),

@@ -6,7 +6,7 @@ use sandbox::{Metadata, OpenFile};
 
 use crate::context::Context;
 use crate::edit::{BatchTurn, Edited, StagedFiles, WHOLE_FILE_MAX};
-use crate::error::{EditFault, Error, Result};
+use crate::error::{EditFault, Error, RequestPart, Result};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::{read_up_to, reader};
@@ -82,7 +82,7 @@ pub struct EditedFile {
     pub effect: WriteEffect,
     /// Its size in bytes.
     pub size: u64,
-    /// Its version now, where the caller wants it and the file was changed.
+    /// Its version now, if the caller wants it and the file was changed.
     pub version: Option<Version>,
     /// The first changes, as the file has them now.
     pub changes: Vec<ChangedLines>,
@@ -122,7 +122,8 @@ impl EditFiles {
         place_of: &[usize],
         context: &Context,
     ) -> Result<EditedFiles> {
-        let (turn, edited) = Edited::begin_all(places, "edits", Place::file_to_edit, context)?;
+        let (turn, edited) =
+            Edited::begin_all(places, RequestPart::Edits, Place::file_to_edit, context)?;
         let of_edits = place_of.iter().filter_map(|index| edited.get(*index));
         let work = self.plan_all(of_edits, context)?;
         let described = work

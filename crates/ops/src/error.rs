@@ -1,9 +1,10 @@
 //! Every way an operation can fail. A variant holds facts; each tool set's `errors.rs` turns them into words.
 
-use std::fmt;
+mod parts;
 
 use sandbox::{FileKind, PathFault, QuotaLimit};
 
+pub use self::parts::{PatternRole, RequestPart};
 use crate::history::UndoRefusal;
 
 /// What operations return.
@@ -20,33 +21,6 @@ pub enum Wanted {
     Anything,
     /// The source of a copy or move.
     Source,
-}
-
-/// Which pattern of a request is meant. Each tool set has its own name for the argument it came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatternRole {
-    /// What lines are searched for.
-    Lines,
-    /// The glob that paths must match.
-    PathGlob,
-    /// The regular expression that paths must match.
-    PathRegex,
-    /// The glob for the files that are searched.
-    SearchedFiles,
-    /// The glob for the entries that are listed.
-    ListedEntries,
-}
-
-impl fmt::Display for PatternRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PatternRole::Lines => "pattern for lines",
-            PatternRole::PathGlob => "glob for paths",
-            PatternRole::PathRegex => "regular expression for paths",
-            PatternRole::SearchedFiles => "filter for files",
-            PatternRole::ListedEntries => "filter for entries",
-        })
-    }
 }
 
 /// Why an edit was refused.
@@ -240,6 +214,8 @@ pub enum Error {
     InvalidPattern { role: PatternRole, reason: String },
     #[error("the string to look for is empty")]
     EmptySearchString,
+    #[error("invalid {part}: {reason}")]
+    InvalidPart { part: RequestPart, reason: String },
     /// For callers that check more than operations do: the name is the caller's own.
     #[error("invalid {argument}: {reason}")]
     InvalidArgument {
@@ -392,7 +368,9 @@ impl Error {
             | Error::PatchTooManyFiles { .. }
             | Error::PatchCreates { .. } => ErrorKind::PatchFailed,
             Error::InvalidPattern { .. } => ErrorKind::InvalidPattern,
-            Error::InvalidArgument { .. } | Error::EmptySearchString => ErrorKind::InvalidArgument,
+            Error::InvalidArgument { .. }
+            | Error::InvalidPart { .. }
+            | Error::EmptySearchString => ErrorKind::InvalidArgument,
             Error::NotText { .. } => ErrorKind::NotText,
             Error::EditRefused { .. } => ErrorKind::EditRefused,
             Error::InvalidEncoding { .. } => ErrorKind::InvalidEncoding,
@@ -406,20 +384,7 @@ impl Error {
             Error::RootProtected => ErrorKind::RootProtected,
             Error::IntoItself { .. } => ErrorKind::IntoItself,
             Error::VersionConflict { .. } => ErrorKind::VersionConflict,
-            Error::UndoRefused(refusal) => match &**refusal {
-                UndoRefusal::NoHistory | UndoRefusal::Unknown | UndoRefusal::NothingLeft => {
-                    ErrorKind::NotFound
-                }
-                UndoRefusal::Gone { .. } => ErrorKind::Gone,
-                UndoRefusal::Conflict { .. }
-                | UndoRefusal::AlreadyUndone(_)
-                | UndoRefusal::Together(_)
-                | UndoRefusal::UnderWay => ErrorKind::VersionConflict,
-                UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => {
-                    ErrorKind::PermissionDenied
-                }
-                UndoRefusal::Failed { .. } => ErrorKind::Io,
-            },
+            Error::UndoRefused(refusal) => refusal_kind(refusal),
             Error::Unconfirmed { .. } => ErrorKind::PermissionDenied,
             Error::NoRoom { .. } => ErrorKind::NoRoom,
             Error::Timeout => ErrorKind::Timeout,
@@ -467,13 +432,7 @@ impl Error {
             | Error::Changed { path }
             | Error::Stale { path }
             | Error::Io { path, .. } => Some(path),
-            Error::UndoRefused(refusal) => match &**refusal {
-                UndoRefusal::Conflict { path, .. }
-                | UndoRefusal::Gone { path: Some(path) }
-                | UndoRefusal::Forbidden { path, .. }
-                | UndoRefusal::Failed { path, .. } => Some(path),
-                _ => None,
-            },
+            Error::UndoRefused(refusal) => refusal_path(refusal),
             Error::Unfinished { cause, .. } => cause.path(),
             Error::Unconfirmed { .. }
             | Error::PatchMalformed { .. }
@@ -481,6 +440,7 @@ impl Error {
             | Error::PatchTooManyFiles { .. }
             | Error::InvalidPattern { .. }
             | Error::InvalidArgument { .. }
+            | Error::InvalidPart { .. }
             | Error::EmptySearchString
             | Error::InvalidEncoding { .. }
             | Error::RootProtected
@@ -488,6 +448,31 @@ impl Error {
             | Error::Timeout
             | Error::Cancelled => None,
         }
+    }
+}
+
+fn refusal_kind(refusal: &UndoRefusal) -> ErrorKind {
+    match refusal {
+        UndoRefusal::NoHistory | UndoRefusal::Unknown | UndoRefusal::NothingLeft => {
+            ErrorKind::NotFound
+        }
+        UndoRefusal::Gone { .. } => ErrorKind::Gone,
+        UndoRefusal::Conflict { .. }
+        | UndoRefusal::AlreadyUndone(_)
+        | UndoRefusal::Together(_)
+        | UndoRefusal::UnderWay => ErrorKind::VersionConflict,
+        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => ErrorKind::PermissionDenied,
+        UndoRefusal::Failed { .. } => ErrorKind::Io,
+    }
+}
+
+fn refusal_path(refusal: &UndoRefusal) -> Option<&str> {
+    match refusal {
+        UndoRefusal::Conflict { path, .. }
+        | UndoRefusal::Gone { path: Some(path) }
+        | UndoRefusal::Forbidden { path, .. }
+        | UndoRefusal::Failed { path, .. } => Some(path),
+        _ => None,
     }
 }
 

@@ -11,7 +11,7 @@ use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem, WalkOptions};
 
 use crate::context::{Cancel, Context};
 use crate::error::{PatternRole, Result, Wanted};
-use crate::gathered::{Gathered, told_entry, with_room};
+use crate::gathered_bytes::{Gathered, told_entry, with_room};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};

@@ -20,7 +20,7 @@ mod edit;
 mod edit_files;
 mod edit_lock;
 mod error;
-mod gathered;
+mod gathered_bytes;
 mod glob;
 mod go_regex;
 mod grep;
@@ -73,7 +73,8 @@ pub use edit::WHOLE_FILE_MAX;
 pub use edit_files::{CHANGES_SHOWN, EditFiles, EditedFile, EditedFiles, FileEdit, Rehearsal};
 pub use encoding_rs::Encoding;
 pub use error::{
-    EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, Result, TreeWork, Wanted,
+    EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, RequestPart, Result,
+    TreeWork, Wanted,
 };
 pub use glob::{ENTRIES_MAX, Glob, GlobEntry, GlobOrder, Globbed, Kinds, PathPattern};
 pub use grep::{

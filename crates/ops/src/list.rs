@@ -11,7 +11,7 @@ use sandbox::{
 
 use crate::context::{Cancel, Context};
 use crate::error::{Error, PatternRole, Result, Wanted};
-use crate::gathered::{Gathered, told_entry, with_room};
+use crate::gathered_bytes::{Gathered, told_entry, with_room};
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::FileFilter;

@@ -1,7 +1,7 @@
 //! Moves or renames a file, a link or a tree, inside a root or from one to another.
 //!
 //! A move is a rename wherever that gives what a copy would give. Between file systems it is a copy, and between roots
-//! too where the source holds links, because what they lead to is only in the old root. `move_tree.rs` has how a tree is
+//! too if the source holds links, because what they lead to is only in the old root. `move_tree.rs` has how a tree is
 //! moved by copying.
 
 use sandbox::{
@@ -57,7 +57,7 @@ pub struct Moved {
     pub bytes: Option<u64>,
     /// The files moved; not counted for a renamed directory.
     pub files: Option<u64>,
-    /// The version of a moved file, where the caller wants it.
+    /// The version of a moved file, if the caller wants it.
     pub version: Option<Version>,
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// Stops where `cancel` does.
+    /// Stops when `cancel` does.
     pub(crate) fn new(cancel: &Cancel) -> Halt {
         Halt {
             cancel: cancel.clone(),
@@ -191,7 +191,7 @@ impl<S: Stages> Run<S> {
         }
     }
 
-    /// Does the first units on the calling thread, or all of them where there are no workers.
+    /// Does the first units on the calling thread, or all of them if there are no workers.
     fn begin(self: &Arc<Self>, workers: usize) -> AfterUnit {
         let mut own_units = if workers == 0 { usize::MAX } else { OWN_UNITS };
         loop {

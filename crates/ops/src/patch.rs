@@ -7,7 +7,7 @@ use sandbox::Root;
 use crate::context::Context;
 use crate::edit::{Edited, StagedFiles, WHOLE_FILE_MAX, refuse_twice};
 use crate::edit_files::CHANGES_SHOWN;
-use crate::error::{Error, Result, Wanted};
+use crate::error::{Error, RequestPart, Result, Wanted};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
@@ -50,7 +50,7 @@ pub struct Patched {
     pub effect: WriteEffect,
     /// Its size in bytes.
     pub size: u64,
-    /// Its version now, where the caller wants it.
+    /// Its version now, if the caller wants it.
     pub version: Option<Version>,
     /// The first changes, as the file has them now.
     pub changes: Vec<ChangedLines>,
@@ -108,8 +108,9 @@ impl Patch {
 }
 
 fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Result<Vec<Patched>> {
-    let (turn, edited) = Edited::begin_all(places, "patch", Place::file_to_edit, context)?;
-    refuse_twice(&edited, "patch")?;
+    let (turn, edited) =
+        Edited::begin_all(places, RequestPart::Patch, Place::file_to_edit, context)?;
+    refuse_twice(&edited, RequestPart::Patch)?;
     let mut patched = Vec::with_capacity(files.len());
     let mut staged = StagedFiles::default();
     for ((file, place), edited) in files.iter().zip(places).zip(&edited) {

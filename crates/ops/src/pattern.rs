@@ -33,7 +33,7 @@ const STATES_MAX: usize = 4 * 1024 * 1024;
 /// What lines are searched for.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    /// What the client wrote: a line matches where any of them does. An empty one is in every line.
+    /// What the client wrote: a line matches if any of them does. An empty one is in every line.
     pub texts: Vec<String>,
     /// How they are read.
     pub syntax: Syntax,
@@ -217,7 +217,7 @@ impl LineMatcher {
     }
 }
 
-/// What a text needs so that a line of it can match; `None` where every text has it.
+/// What a text needs so that a line of it can match; `None` if every text has it.
 pub(crate) fn needs(pattern: &Pattern) -> Option<Needs> {
     let read = pattern.texts.iter().map(|text| match pattern.syntax {
         Syntax::Regex => go_regex::translate(text).ok(),

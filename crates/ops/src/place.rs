@@ -9,7 +9,7 @@ use sandbox::{FileKind, Follow, Located, Metadata, OpenFile, RelPath, Root};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Error, Result, Wanted};
-use crate::text::near;
+use crate::text::near_names;
 use crate::version::Versioning;
 
 /// How many names of a directory are compared with a missing one.
@@ -305,7 +305,7 @@ impl Place {
     /// The paths of entries in `parent` that look like `missing`. This only helps a message, so its own failures are ignored.
     fn near_names(&self, parent: &str, missing: &str) -> Vec<String> {
         let names = self.names_in(parent).unwrap_or_default();
-        let near = near::near_matches(missing, names);
+        let near = near_names::near_matches(missing, names);
         // As paths, so that a client can use them as they are.
         match parent {
             "" | "." => near,

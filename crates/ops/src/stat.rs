@@ -41,7 +41,7 @@ pub struct LinkStatus {
 /// What is known of a path.
 #[derive(Debug)]
 pub struct FileStatus {
-    /// The path of the thing itself: of the link where it is one.
+    /// The path of the thing itself: of the link if it is one.
     pub path: String,
     /// Its name as clients see it; empty for the root.
     pub name: String,
@@ -57,7 +57,7 @@ pub struct FileStatus {
     pub link: Option<LinkStatus>,
     /// The MIME type of a regular file, if that was asked for and could be found out.
     pub mime_type: Option<&'static str>,
-    /// The version of a regular file, where the caller wants it.
+    /// The version of a regular file, if the caller wants it.
     pub version: Option<Version>,
 }
 

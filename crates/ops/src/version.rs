@@ -13,7 +13,7 @@ use sandbox::{FileKind, Follow, Located, Metadata, OpenFile};
 use sha2::{Digest, Sha256};
 
 use crate::context::Cancel;
-use crate::error::{Error, Result};
+use crate::error::{Error, RequestPart, Result};
 use crate::history::last_of_path;
 use crate::place::Place;
 use crate::read_at::read_up_to;
@@ -167,8 +167,8 @@ impl Place {
     ) -> Result<()> {
         let there = now.metadata().map(|metadata| metadata.kind);
         if now.is_root() || there.is_some_and(|kind| kind != FileKind::File) {
-            return Err(Error::InvalidArgument {
-                argument: "if_version",
+            return Err(Error::InvalidPart {
+                part: RequestPart::Version,
                 reason: "only files have versions".to_owned(),
             });
         }

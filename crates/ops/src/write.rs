@@ -74,7 +74,7 @@ pub struct Written {
     pub effect: WriteEffect,
     /// The file as it is now.
     pub metadata: Metadata,
-    /// Its version now, where the caller wants it.
+    /// Its version now, if the caller wants it.
     pub version: Option<Version>,
     /// Why it can no longer be read by those who read such files.
     pub fault: Option<SyntaxFault>,

@@ -4,7 +4,7 @@ use sandbox::{Metadata, Staged};
 
 use crate::context::Context;
 use crate::edit::{Edited, StagedFiles, refuse_twice};
-use crate::error::{Error, Result};
+use crate::error::{Error, RequestPart, Result};
 use crate::operation::{Operation, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
@@ -41,8 +41,9 @@ impl Operation for WriteFiles {
 
 impl WriteFiles {
     fn try_run(&self, places: &[Place], context: &Context) -> Result<Vec<Written>> {
-        let (turn, edited) = Edited::begin_all(places, "files", Place::file_to_write, context)?;
-        refuse_twice(&edited, "files")?;
+        let (turn, edited) =
+            Edited::begin_all(places, RequestPart::Files, Place::file_to_write, context)?;
+        refuse_twice(&edited, RequestPart::Files)?;
         let mut written = Vec::with_capacity(self.files.len());
         let mut staged = StagedFiles::default();
         for (file, edited) in self.files.iter().zip(&edited) {
@@ -116,7 +117,7 @@ impl FileToWrite {
         }
     }
 
-    /// What the file holds afterwards, where this call wrote all of it.
+    /// What the file holds afterwards, if this call wrote all of it.
     fn whole_content(&self) -> Option<&[u8]> {
         match self.mode {
             WriteMode::Append => None,

@@ -119,7 +119,7 @@ impl Root {
         root
     }
 
-    /// The same open directory on other terms. Its history, its locks and, where the quota stays, its account are shared with
+    /// The same open directory on other terms. Its history, its locks and, if the quota stays, its account are shared with
     /// whoever still uses this one.
     pub fn on_terms(&self, terms: &RootTerms) -> io::Result<Root> {
         let mut root = self.again();
@@ -198,7 +198,7 @@ impl Root {
     }
 
     /// The path inside the root that an absolute path on the host means; `None` if it means none, or if the root takes no
-    /// such paths. Where the first name is an entry of the root, a leading slash is the root as always.
+    /// such paths. If the first name is an entry of the root, a leading slash is the root as always.
     ///
     /// Security: this only reads names off a text. What is left is looked up as any path of a client.
     #[must_use]

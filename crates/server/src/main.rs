@@ -12,7 +12,7 @@ mod in_force;
 mod log;
 mod open_roots;
 mod operator_files;
-mod process_figures;
+mod process_usage;
 mod root_watch;
 mod service_manager;
 mod settings;

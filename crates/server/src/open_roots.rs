@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use ops::text::near::nearest;
+use ops::text::near_names::nearest;
 use sandbox::{
     Change, Cluster, Durability, FileAccess, Follow, HistoryPlace, HistorySettings, NamedRoot,
     OnExisting, Parents, RelPath, Root, RootTerms, Roots, View,

@@ -12,17 +12,15 @@ use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mcp-filesystem");
 
-const SETS: [&str; 6] = [
-    "workspace",
-    "files",
-    "memory",
-    "guide",
-    "reference",
-    "memory_tool",
-];
+/// The names of every tool set.
+fn sets() -> Vec<&'static str> {
+    toolset::every_set().iter().map(|names| names.set).collect()
+}
 
-/// The documents with tables of tools, and the set of each.
-const TABLES: [(&str, &[&str]); 2] = [("README.md", &SETS), ("CLAUDE.md", &["workspace"])];
+/// The documents with tables of tools, and the sets of each.
+fn tables() -> [(&'static str, Vec<&'static str>); 2] {
+    [("README.md", sets()), ("CLAUDE.md", vec!["workspace"])]
+}
 
 /// The folders whose pages people read, from the repository's own.
 const FOLDERS: [&str; 5] = ["", "docs/", ".agent_docs/", "bench/", "packaging/npm/"];
@@ -102,7 +100,7 @@ fn the_tool_reference_has_every_field_of_a_failure() {
 
 #[test]
 fn the_tool_reference_is_fresh() {
-    let pages: Vec<String> = SETS
+    let pages: Vec<String> = sets()
         .iter()
         .map(|set| said(&["tools", "--toolset", set]))
         .collect();
@@ -122,7 +120,7 @@ fn the_config_to_begin_with_is_fresh() {
 
 #[test]
 fn the_tables_of_tools_are_fresh() {
-    for (name, sets) in TABLES {
+    for (name, sets) in tables() {
         let mut page = text(name);
         for set in sets {
             let opening = format!("<!-- tools:{set} -->\n");
@@ -520,7 +518,7 @@ fn the_registry_entry_and_the_bundle_are_of_this_version() {
         let arguments = package["packageArguments"].as_array();
         for argument in arguments.into_iter().flatten() {
             if argument["name"] == "--toolset" {
-                assert_eq!(argument["choices"], json!(SETS), "{package}");
+                assert_eq!(argument["choices"], json!(sets()), "{package}");
             }
         }
     }

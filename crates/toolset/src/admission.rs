@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ops::text::near::nearest;
+use ops::text::near_names::nearest;
 use ops::{ByteBudget, Cancel, ErrorKind, LineIndexCache, Right, Root, SearchMemory};
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -190,7 +190,7 @@ impl Admission {
         })
     }
 
-    /// Names the only root where a call names none.
+    /// Names the only root if a call names none.
     pub(crate) fn complete(&self, tool: &Definition, arguments: &mut JsonObject) {
         let [only] = self.deployment.roots.as_slice() else {
             return;
@@ -494,7 +494,7 @@ pub(crate) async fn run_in_pool<T: Send + 'static>(
         let held = slot;
         let outcome = catch_unwind(AssertUnwindSafe(work));
         drop(held);
-        // Nobody listens where the call was given up.
+        // Nobody listens if the call was given up.
         let _ = told.send(outcome);
     });
     if let Err(run) = ops::run_heavy(cancel, run) {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use ops::text::near::nearest;
+use ops::text::near_names::nearest;
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};

@@ -29,30 +29,45 @@ pub(crate) struct CallRecord<'call> {
     pub(crate) observation: Option<Observation>,
 }
 
+/// Writes the line of a call: what every such line says, with how it ended in the middle and the rest at the end.
+macro_rules! call_line {
+    ($level:ident, $record:expr, $place:expr, [$($ended:tt)*], [$($rest:tt)*]) => {{
+        let place: Option<&NamedPlace> = $place;
+        tracing::$level!(
+            toolset = $record.toolset,
+            tool = $record.subject.tool,
+            command = $record.subject.command.as_deref().map(capped),
+            root = place.and_then(root),
+            path = place.and_then(path),
+            destination_root = $record.destination().and_then(root),
+            destination_path = $record.destination().and_then(path),
+            paths = $record.listed().as_deref(),
+            arguments = $record.subject.arguments.as_deref(),
+            change = $record.change.as_deref(),
+            $($ended)*
+            client = $record.caller.name,
+            client_name = $record.caller.client_name(),
+            traceparent = $record.traceparent(),
+            tracestate = $record.tracestate(),
+            $($rest)*
+        );
+    }};
+}
+
 impl CallRecord<'_> {
     pub(crate) fn success(mut self) {
         self.tell_observer(OK, None, false);
-        let place = self.subject.places.first();
-        tracing::info!(
-            toolset = self.toolset,
-            tool = self.subject.tool,
-            command = self.subject.command.as_deref().map(capped),
-            root = place.and_then(root),
-            path = place.and_then(path),
-            destination_root = self.destination().and_then(root),
-            destination_path = self.destination().and_then(path),
-            paths = self.listed().as_deref(),
-            arguments = self.subject.arguments.as_deref(),
-            change = self.change.as_deref(),
-            outcome = "ok",
-            duration_ms = milliseconds(self.duration),
-            request_size = self.caller.request_size,
-            response_size = self.response_size,
-            client = self.caller.name,
-            client_name = self.caller.client_name(),
-            traceparent = self.traceparent(),
-            tracestate = self.tracestate(),
-            "call"
+        call_line!(
+            info,
+            self,
+            self.subject.places.first(),
+            [
+                outcome = "ok",
+                duration_ms = milliseconds(self.duration),
+                request_size = self.caller.request_size,
+                response_size = self.response_size,
+            ],
+            ["call"]
         );
     }
 
@@ -97,26 +112,16 @@ impl CallRecord<'_> {
 
     /// Tells how a change ended that did not stop with its call.
     pub(crate) fn ended_late(&self, outcome: &str, code: Option<&str>) {
-        let place = self.subject.places.first().cloned().unwrap_or_default();
-        tracing::warn!(
-            toolset = self.toolset,
-            tool = self.subject.tool,
-            command = self.subject.command.as_deref().map(capped),
-            root = root(&place),
-            path = path(&place),
-            destination_root = self.destination().and_then(root),
-            destination_path = self.destination().and_then(path),
-            paths = self.listed().as_deref(),
-            arguments = self.subject.arguments.as_deref(),
-            change = self.change.as_deref(),
-            outcome,
-            error_code = code,
-            duration_ms = milliseconds(self.duration),
-            client = self.caller.name,
-            client_name = self.caller.client_name(),
-            traceparent = self.traceparent(),
-            tracestate = self.tracestate(),
-            "a change has ended after its call"
+        call_line!(
+            warn,
+            self,
+            self.subject.places.first(),
+            [
+                outcome,
+                error_code = code,
+                duration_ms = milliseconds(self.duration),
+            ],
+            ["a change has ended after its call"]
         );
     }
 
@@ -170,62 +175,46 @@ impl CallRecord<'_> {
 
     fn failed(&self, failure: &Failure, code: &str, reason: &str) {
         let (place, failed_path) = self.first_place(failure);
-        tracing::info!(
-            toolset = self.toolset,
-            tool = self.subject.tool,
-            command = self.subject.command.as_deref().map(capped),
-            root = root(&place),
-            path = path(&place),
-            destination_root = self.destination().and_then(root),
-            destination_path = self.destination().and_then(path),
-            paths = self.listed().as_deref(),
-            arguments = self.subject.arguments.as_deref(),
-            change = self.change.as_deref(),
-            failed_path = failed_path.as_deref().map(capped),
-            outcome = "error",
-            error_code = code,
-            reason,
-            duration_ms = milliseconds(self.duration),
-            request_size = self.caller.request_size,
-            response_size = self.response_size,
-            client = self.caller.name,
-            client_name = self.caller.client_name(),
-            traceparent = self.traceparent(),
-            tracestate = self.tracestate(),
-            "call"
+        call_line!(
+            info,
+            self,
+            Some(&place),
+            [
+                failed_path = failed_path.as_deref().map(capped),
+                outcome = "error",
+                error_code = code,
+                reason,
+                duration_ms = milliseconds(self.duration),
+                request_size = self.caller.request_size,
+                response_size = self.response_size,
+            ],
+            ["call"]
         );
     }
 
     fn refused(&self, failure: &Failure, code: &str, reason: &str, violation: &RefusedAttempt<'_>) {
         let (place, failed_path) = self.first_place(failure);
         let attempted = failed_path.as_deref().map(capped).or_else(|| path(&place));
-        tracing::warn!(
-            toolset = self.toolset,
-            tool = self.subject.tool,
-            command = self.subject.command.as_deref().map(capped),
-            root = root(&place),
-            path = path(&place),
-            destination_root = self.destination().and_then(root),
-            destination_path = self.destination().and_then(path),
-            paths = self.listed().as_deref(),
-            arguments = self.subject.arguments.as_deref(),
-            change = self.change.as_deref(),
-            attempted_path = attempted,
-            resolved_path = violation.leads_to.map(capped),
-            violation = violation.kind,
-            outcome = "error",
-            error_code = code,
-            reason,
-            duration_ms = milliseconds(self.duration),
-            request_size = self.caller.request_size,
-            response_size = self.response_size,
-            client = self.caller.name,
-            client_name = self.caller.client_name(),
-            traceparent = self.traceparent(),
-            tracestate = self.tracestate(),
-            client_calls = self.stats.calls,
-            client_violations = self.stats.violations,
-            "violation"
+        call_line!(
+            warn,
+            self,
+            Some(&place),
+            [
+                attempted_path = attempted,
+                resolved_path = violation.leads_to.map(capped),
+                violation = violation.kind,
+                outcome = "error",
+                error_code = code,
+                reason,
+                duration_ms = milliseconds(self.duration),
+                request_size = self.caller.request_size,
+                response_size = self.response_size,
+            ],
+            [
+                client_calls = self.stats.calls,
+                client_violations = self.stats.violations,
+                "violation"
+            ]
         );
     }
 }

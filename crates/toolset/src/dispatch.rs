@@ -15,12 +15,13 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 pub use self::encoding::{Encoded, Encoder, NoMessage};
-use self::outcome::ToldCall;
+use self::outcome::EndingCall;
 use crate::admission::{self, Admission, crashed, run_in_pool, run_with};
 use crate::arguments;
 use crate::audit;
 use crate::call_watch::CallWatch;
 use crate::catalogue::{Catalogue, SetupError, ToolEntry};
+use crate::change_after_call::{LateEnd, observed};
 use crate::client::Caller;
 use crate::confirm;
 use crate::contract::{CallSubject, Failure};
@@ -28,7 +29,6 @@ use crate::deployment::{ClientGrant, Recorded};
 use crate::fair_queue::{CallSlot, Turn};
 use crate::history::{account_of, client_of};
 use crate::host_paths::HostDirectories;
-use crate::late_end::{LateEnd, observed};
 use crate::reply::{CallOutcome, EncodedReply};
 use crate::resources::{ResourceChange, Subscription};
 use crate::tool::{Blocking, Call, CallWork, Ended, Prepared, ToolEffect, ToolSet, Weight};
@@ -190,7 +190,7 @@ impl<'call> Dispatch<'call> {
         self.count();
         let (arguments, wrong) = self.object(arguments);
         let subject = self.subject(&arguments);
-        let mut told = ToldCall {
+        let mut told = EndingCall {
             observation: self.observe(&subject),
             subject: &subject,
             start,

@@ -87,12 +87,12 @@ struct ClientLine {
     waiting: usize,
     /// The clients that wait, the next to be served first.
     order: VecDeque<Arc<str>>,
-    queues: HashMap<Arc<str>, ClientQueue>,
+    queues: HashMap<Arc<str>, WaitingOfClient>,
 }
 
 /// The calls of one client that wait, by their roots; the roots whose turn is next come first.
 #[derive(Debug, Default)]
-struct ClientQueue {
+struct WaitingOfClient {
     by_roots: VecDeque<(RootPair, VecDeque<oneshot::Sender<CallSlot>>)>,
 }
 
@@ -365,7 +365,7 @@ impl ClientLine {
             queue.len() > 0
         });
         self.order.retain(|client| self.queues.contains_key(client));
-        self.waiting = self.queues.values().map(ClientQueue::len).sum();
+        self.waiting = self.queues.values().map(WaitingOfClient::len).sum();
     }
 
     /// Takes the first call in these roots of the client at a place in line, and moves that client to the end of the line.
@@ -383,7 +383,7 @@ impl ClientLine {
     }
 }
 
-impl ClientQueue {
+impl WaitingOfClient {
     fn len(&self) -> usize {
         self.by_roots.iter().map(|(_, waiting)| waiting.len()).sum()
     }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text_form::{TextLines, shown};
+
 /// A hash by its name.
 #[derive(Deserialize, Serialize, JsonSchema, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
@@ -22,6 +24,16 @@ impl HashAlgorithm {
             HashAlgorithm::Sha256 => "sha256",
         }
     }
+}
+
+/// A file's hash in text.
+pub(crate) fn hash_text(path: &str, algorithm: HashAlgorithm, hash: &str, size: u64) -> String {
+    let mut lines = TextLines::default();
+    lines
+        .fact("path", Some(shown(path)))
+        .fact(algorithm.name(), Some(hash))
+        .fact("size", Some(size));
+    lines.finish()
 }
 
 impl From<HashAlgorithm> for ops::Algorithm {

@@ -1,4 +1,4 @@
-//! Writes JSON exactly as `serde_json` does, at a quarter of the cost where most of it is text.
+//! Writes JSON exactly as `serde_json` does, at a quarter of the cost if most of it is text.
 //!
 //! Replies are mostly the text of files. `serde_json` looks at such text byte by byte; [`escape`] looks at thirty-two bytes
 //! at once. Numbers are left to `serde_json`.

@@ -22,7 +22,7 @@ pub(crate) fn told(
     arguments: &Map<String, Value>,
     left_out: &[&str],
 ) -> String {
-    let mut telling = Telling {
+    let mut telling = ArgumentsText {
         content: definition.content,
         left_out,
         out: Vec::with_capacity(128),
@@ -32,13 +32,13 @@ pub(crate) fn told(
     String::from_utf8(telling.out).unwrap_or_default()
 }
 
-struct Telling<'call> {
+struct ArgumentsText<'call> {
     content: &'static [&'static str],
     left_out: &'call [&'call str],
     out: Vec<u8>,
 }
 
-impl Telling<'_> {
+impl ArgumentsText<'_> {
     fn object(&mut self, object: &Map<String, Value>, schema: Option<&Map<String, Value>>) {
         let known = schema.and_then(|schema| schema.get("properties"));
         self.out.push(b'{');

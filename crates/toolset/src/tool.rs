@@ -235,7 +235,7 @@ impl RootUse {
 pub enum RootSource {
     /// The argument of this name.
     Argument(&'static str),
-    /// The argument of the first name, or of the second where that is left out.
+    /// The argument of the first name, or of the second if that is left out.
     ArgumentOr(&'static str, &'static str),
     /// The set has one root, chosen by the operator.
     Home,

@@ -1,6 +1,6 @@
 //! Which tool a wrong name means. Models call tools by the names of other servers.
 
-use ops::text::near::nearest;
+use ops::text::near_names::nearest;
 
 /// Names of the same work, those of this program's sets among them. The first that is served is meant.
 ///

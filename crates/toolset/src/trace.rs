@@ -61,7 +61,8 @@ mod tests {
     #[test]
     fn what_is_no_trace_context_is_left_out() {
         let own = TraceContext::new(Some(PARENT), Some("vendor=1")).unwrap();
-        assert_eq!((own.parent(), own.state()), (PARENT, Some("vendor=1")));
+        assert_eq!(own.parent(), PARENT);
+        assert_eq!(own.state(), Some("vendor=1"));
         let odd = TraceContext::new(Some(PARENT), Some("a\nb")).unwrap();
         assert_eq!(odd.state(), None);
         for bad in [

@@ -62,7 +62,7 @@ pub(crate) trait WatchTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     const ROOTS: &'static [RootUse];
 
-    /// The root as the client named it, where the set has named roots.
+    /// The root as the client named it, if the set has named roots.
     fn root(arguments: &Self::Arguments) -> Option<String>;
     /// What to watch.
     fn place(arguments: &Self::Arguments, call: &Call) -> ops::Result<Place>;
@@ -81,7 +81,7 @@ struct Reply {
     /// True if nothing changed in time.
     timed_out: bool,
     /// What changed, the first thousand paths.
-    changes: Vec<ChangeReply>,
+    changes: Vec<WatchedChange>,
     /// True if more paths changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
@@ -97,7 +97,7 @@ struct Reply {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ChangeReply {
+struct WatchedChange {
     /// The path, relative to the root.
     path: String,
     /// created, changed or removed.
@@ -113,7 +113,7 @@ struct ChangeReply {
 impl Reply {
     fn new(root: Option<String>, seen: TreeChanges, known: &[ToldChange]) -> Reply {
         let changes = seen.changes.into_iter();
-        let changes = changes.map(|(path, change)| ChangeReply {
+        let changes = changes.map(|(path, change)| WatchedChange {
             change: None,
             client: None,
             path,
@@ -123,7 +123,7 @@ impl Reply {
                 SeenChange::Removed => "removed",
             },
         });
-        let mut changes: Vec<ChangeReply> = changes.collect();
+        let mut changes: Vec<WatchedChange> = changes.collect();
         for change in &mut changes {
             let known = known.iter().find(|told| {
                 let mut parts = told.parts();

@@ -35,7 +35,7 @@ pub struct FileRequest {
 
 /// A file's content in the form that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum FileContent {
     /// Text.
     Text(String),
     /// Bytes.
@@ -48,7 +48,7 @@ pub struct FileRead {
     /// Its path.
     pub path: ProjectPath,
     /// Its content.
-    pub content: Content,
+    pub content: FileContent,
     /// The encoding that the text was read with.
     pub encoding: TextEncoding,
     /// The file as the cache holds it.
@@ -237,7 +237,7 @@ impl FileRequest {
             ContentShape::Bytes => {
                 let bytes = file.bytes();
                 let bytes = bytes.ok_or_else(|| bad(&path, "its bytes are not known"))?;
-                (Content::Bytes(bytes.into_owned()), file.encoding)
+                (FileContent::Bytes(bytes.into_owned()), file.encoding)
             }
             ContentShape::Text => {
                 let wanted = self.wanted_encoding(&file);
@@ -246,7 +246,7 @@ impl FileRequest {
                 let is_other = used != wanted && file.shape == ContentShape::Bytes;
                 warnings.extend(is_other.then_some(Warning::Fallback { wanted, used }));
                 warnings.extend(bytes_unknown(&path, &file));
-                (Content::Text(text), used)
+                (FileContent::Text(text), used)
             }
         };
         Ok(FileRead {

@@ -18,8 +18,8 @@ impl ClientBridge {
                 return None;
             };
             match shown(&listing, None, below) {
-                Shown::There(entry) => entry.size,
-                Shown::Gone | Shown::Unknown => None,
+                ShownEntry::There(entry) => entry.size,
+                ShownEntry::Gone | ShownEntry::Unknown => None,
             }
         })
     }
@@ -46,7 +46,7 @@ pub(super) fn is_stale(
 }
 
 /// What a listing says about a path below its directory.
-enum Shown<'a> {
+enum ShownEntry<'a> {
     /// Nothing: the listing does not reach so far, or leaves such names out.
     Unknown,
     /// It is not there.
@@ -59,7 +59,7 @@ fn shown<'a>(
     listing: &'a DirectoryListing,
     accepts: Option<Accepts<'_>>,
     below: &str,
-) -> Shown<'a> {
+) -> ShownEntry<'a> {
     let is_filtered = listing.pattern.is_some();
     let mut entries = listing.entries.as_slice();
     let mut names = below.split('/').peekable();
@@ -68,24 +68,24 @@ fn shown<'a>(
         let at = entries.binary_search_by(|entry| (*entry.name).cmp(name));
         let entry = at.ok().and_then(|at| entries.get(at));
         match entry {
-            Some(entry) if is_last => return Shown::There(entry),
+            Some(entry) if is_last => return ShownEntry::There(entry),
             Some(entry) => match (entry.kind, &entry.children) {
                 (EntryKind::Directory, Some(children)) => entries = children,
-                (EntryKind::File, _) => return Shown::Gone,
-                (EntryKind::Directory | EntryKind::Symlink, _) => return Shown::Unknown,
+                (EntryKind::File, _) => return ShownEntry::Gone,
+                (EntryKind::Directory | EntryKind::Symlink, _) => return ShownEntry::Unknown,
             },
-            None if !is_filtered => return Shown::Gone,
+            None if !is_filtered => return ShownEntry::Gone,
             None => {
                 let is_wanted = is_last && accepts.is_some_and(|accepts| accepts(name, below));
                 return if is_wanted {
-                    Shown::Gone
+                    ShownEntry::Gone
                 } else {
-                    Shown::Unknown
+                    ShownEntry::Unknown
                 };
             }
         }
     }
-    Shown::Unknown
+    ShownEntry::Unknown
 }
 
 /// Returns the way from a directory down to a path; empty for the directory itself.
@@ -99,11 +99,11 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     path.strip_prefix(directory)?.strip_prefix('/')
 }
 
-fn is_stale_file(file: &AgentFile, shown: &Shown<'_>) -> bool {
+fn is_stale_file(file: &AgentFile, shown: &ShownEntry<'_>) -> bool {
     let entry = match shown {
-        Shown::Unknown => return false,
-        Shown::Gone => return true,
-        Shown::There(entry) => entry,
+        ShownEntry::Unknown => return false,
+        ShownEntry::Gone => return true,
+        ShownEntry::There(entry) => entry,
     };
     match entry.kind {
         EntryKind::Directory => true,
@@ -135,11 +135,11 @@ fn is_same_time(one: f64, other: f64) -> bool {
 }
 
 /// A listing of a directory goes if the directory is gone, or if the new listing has all that is below it.
-fn is_stale_listing(shown: &Shown<'_>, listing: &DirectoryListing) -> bool {
+fn is_stale_listing(shown: &ShownEntry<'_>, listing: &DirectoryListing) -> bool {
     match shown {
-        Shown::Unknown => false,
-        Shown::Gone => true,
-        Shown::There(entry) => match entry.kind {
+        ShownEntry::Unknown => false,
+        ShownEntry::Gone => true,
+        ShownEntry::There(entry) => match entry.kind {
             EntryKind::File => true,
             EntryKind::Symlink => false,
             EntryKind::Directory => listing.pattern.is_none() && entry.is_deep(),

@@ -83,7 +83,7 @@ const NOT_TEXT: &str = "(not text)";
 const NOT_FOUND: &str = "(not found)";
 
 fn bridge() -> ClientBridge {
-    shared_bridge().of(Owner::alone("one"))
+    shared_bridge().of(CacheOwner::alone("one"))
 }
 
 fn shared_bridge() -> FilesystemBridge {
@@ -151,7 +151,7 @@ fn an_answer_is_cached_and_asked_for_once() {
     let (bridge, now) = (bridge(), Now::read());
     let mut agent = Script::answering(&["# Title"]);
     let read = done(bridge.read_file(&text("docs/a.md"), None, &mut agent, now));
-    assert_eq!(read.content, Content::Text("# Title".to_owned()));
+    assert_eq!(read.content, FileContent::Text("# Title".to_owned()));
     assert_eq!(read.source, ContentSource::Answer);
     let again = done(bridge.read_file(&text("docs/./a.md"), None, &mut agent, now));
     assert_eq!(again.source, ContentSource::Cache);
@@ -207,7 +207,7 @@ fn what_is_no_text_over_there_is_asked_for_as_bytes() {
     };
     let mut agent = Script::answering(&[NOT_TEXT, "ff 41"]);
     let read = done(bridge.read_file(&request, None, &mut agent, now));
-    assert_eq!(read.content, Content::Text("ÿA".to_owned()));
+    assert_eq!(read.content, FileContent::Text("ÿA".to_owned()));
     assert!(matches!(read.warnings[..], [Warning::Fallback { .. }]));
     let shapes: Vec<Subject> = agent.asked.into_iter().map(|asked| asked.subject).collect();
     let encoding = TextEncoding::named("shift_jis").unwrap();
@@ -227,9 +227,9 @@ fn bytes_are_kept_as_they_are_and_read_as_text_where_they_are_text() {
     };
     let mut agent = Script::answering(&["e3 83 86"]);
     let read = done(bridge.read_file(&request, None, &mut agent, now));
-    assert_eq!(read.content, Content::Bytes(vec![0xe3, 0x83, 0x86]));
+    assert_eq!(read.content, FileContent::Bytes(vec![0xe3, 0x83, 0x86]));
     let as_text = done(bridge.read_file(&text("docs/a"), None, &mut agent, now));
-    assert_eq!(as_text.content, Content::Text("テ".to_owned()));
+    assert_eq!(as_text.content, FileContent::Text("テ".to_owned()));
     let mut agent = Script::answering(&["00 ff"]);
     let request = FileRequest {
         path: "docs/b".to_owned(),
@@ -257,19 +257,19 @@ fn newer_files_and_refreshes_are_asked_for_again() {
         ..text("docs/a")
     };
     let read = done(bridge.read_file(&newer, None, &mut agent, now));
-    assert_eq!(read.content, Content::Text("new".to_owned()));
+    assert_eq!(read.content, FileContent::Text("new".to_owned()));
     assert_eq!(bridge.cache_usage(now.steady).counters.invalidations, 1);
     let refresh = FileRequest {
         freshness: Freshness::Refresh,
         ..text("docs/a")
     };
     let read = done(bridge.read_file(&refresh, None, &mut agent, now));
-    assert_eq!(read.content, Content::Text("newest".to_owned()));
+    assert_eq!(read.content, FileContent::Text("newest".to_owned()));
     // An answer that does not come leaves what was held.
     let waiting = bridge.read_file(&refresh, None, &mut agent, now).unwrap();
     assert!(matches!(waiting, StepOutcome::Waiting(_)));
     let held = done(bridge.read_file(&text("docs/a"), None, &mut agent, now));
-    assert_eq!(held.content, Content::Text("newest".to_owned()));
+    assert_eq!(held.content, FileContent::Text("newest".to_owned()));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn what_is_handed_over_while_asked_is_the_answer() {
     let resume = resumed(now, None);
     let mut agent = Script::answering(&["I have cached it."]);
     let read = done(bridge.read_file(&request, Some(resume), &mut agent, now.later(2)));
-    assert_eq!(read.content, Content::Text("handed".to_owned()));
+    assert_eq!(read.content, FileContent::Text("handed".to_owned()));
     assert_eq!(read.source, ContentSource::Handover);
     assert_eq!(bridge.cache_usage(now.steady).counters.misses, 1);
 }
@@ -367,7 +367,7 @@ fn an_upload_with_a_wrong_hash_is_not_stored() {
             bytes: bytes.to_vec(),
             hash: None,
             content_hash: None,
-            held: crate::upload::Held::default(),
+            held: crate::upload::HeldRoom::default(),
         }),
         content_hash: content_hash.map(str::to_owned),
     };
@@ -525,8 +525,8 @@ fn a_listing_without_a_file_invalidates_it() {
 fn clients_have_files_of_their_own() {
     let (shared, now) = (shared_bridge(), Now::read());
     let (one, other) = (
-        shared.of(Owner::alone("one")),
-        shared.of(Owner::alone("other")),
+        shared.of(CacheOwner::alone("one")),
+        shared.of(CacheOwner::alone("other")),
     );
     one.store(vec![handover("docs/a", "mine")], now).unwrap();
     let mut agent = Script::default();
@@ -537,7 +537,7 @@ fn clients_have_files_of_their_own() {
         .unwrap();
     other.store_listing("docs", Vec::new(), None, now).unwrap();
     let own = done(one.read_file(&text("docs/a"), None, &mut agent, now));
-    assert_eq!(own.content, Content::Text("mine".to_owned()));
+    assert_eq!(own.content, FileContent::Text("mine".to_owned()));
     let asked = one.list_directory(&directory("docs", false), None, &mut agent, now);
     assert!(matches!(asked, Ok(StepOutcome::Waiting(_))));
     assert!(!one.has_arrived(&agent.asked[1], now.wall, now));

@@ -14,15 +14,21 @@ fn file(size: usize) -> CachedValue {
     }))
 }
 
-fn one() -> Owner {
-    Owner::alone("one")
+fn one() -> CacheOwner {
+    CacheOwner::alone("one")
 }
 
 fn put(cache: &FileCache, path: &str, size: usize, now: Instant) -> PutOutcome {
     put_of(cache, &one(), path, size, now)
 }
 
-fn put_of(cache: &FileCache, owner: &Owner, path: &str, size: usize, now: Instant) -> PutOutcome {
+fn put_of(
+    cache: &FileCache,
+    owner: &CacheOwner,
+    path: &str,
+    size: usize,
+    now: Instant,
+) -> PutOutcome {
     let entry = (ProjectPath::allowed(path), file(size));
     cache.put(owner, vec![entry], now).unwrap()
 }
@@ -42,7 +48,7 @@ fn get(cache: &FileCache, path: &str, now: Instant) -> bool {
 #[test]
 fn owners_do_not_see_each_other() {
     let (cache, now) = (FileCache::new(100, None), Instant::now());
-    let other = Owner::alone("other");
+    let other = CacheOwner::alone("other");
     put(&cache, "a", 10, now);
     assert!(cache.peek(&other, CacheKind::File, "a", now).is_none());
     assert_eq!(
@@ -58,7 +64,7 @@ fn owners_do_not_see_each_other() {
 #[test]
 fn who_holds_the_most_makes_room() {
     let (cache, now) = (FileCache::new(100, None), Instant::now());
-    let (small, large) = (Owner::alone("small"), Owner::alone("large"));
+    let (small, large) = (CacheOwner::alone("small"), CacheOwner::alone("large"));
     put_of(&cache, &small, "a", 10, now);
     for number in 0..50 {
         put_of(&cache, &large, &number.to_string(), 10, now);
@@ -80,7 +86,7 @@ fn many_owners_of_one_holder_have_one_share() {
     let (cache, now) = (FileCache::new(1_000, None), Instant::now());
     put(&cache, "a", 200, now);
     for number in 0..100_u64 {
-        let session = Owner {
+        let session = CacheOwner {
             name: number.to_string().into(),
             holder: "host".into(),
         };
@@ -96,8 +102,8 @@ fn many_owners_of_one_holder_have_one_share() {
         holds(&cache, "a", now),
         "it is not pushed out by many sessions"
     );
-    let last = Owner::alone("99");
-    let first = Owner::alone("0");
+    let last = CacheOwner::alone("99");
+    let first = CacheOwner::alone("0");
     assert_eq!(
         cache.usage_of(&first, now).entries,
         0,
@@ -111,7 +117,7 @@ fn many_owners_of_one_holder_have_one_share() {
 fn owners_that_hold_nothing_are_forgotten_but_counted() {
     let (cache, now) = (FileCache::new(100, None), Instant::now());
     for number in 0..2 * OWNERS_KEPT {
-        cache.count_miss(&Owner::alone(&number.to_string()), now);
+        cache.count_miss(&CacheOwner::alone(&number.to_string()), now);
     }
     let later = now + REMEMBERED + SWEEP_EVERY;
     assert_eq!(cache.usage(later).counters.misses, 2 * OWNERS_KEPT as u64);

@@ -108,10 +108,8 @@ async fn a_cancelled_request_has_no_reply_and_the_next_of_its_id_begins_when_it_
     let (cancelled, next) = tokio::join!(running, next);
     assert!(cancelled.is_none());
     let next: Value = serde_json::from_slice(&next.unwrap().message).unwrap();
-    assert_eq!(
-        (&next["id"], &next["result"]["isError"]),
-        (&json!(1), &json!(false))
-    );
+    assert_eq!(next["id"], json!(1));
+    assert_eq!(next["result"]["isError"], json!(false));
     reply(&connection, call(1, 0)).await;
 }
 

@@ -28,7 +28,7 @@ fn files_that_are_never_seen_leave_no_directories() {
         let context = context();
         let places = places(&tree, &paths);
         let (_turn, edited) =
-            Edited::begin_all(&places, "files", Place::file_to_write, &context).unwrap();
+            Edited::begin_all(&places, RequestPart::Files, Place::file_to_write, &context).unwrap();
         let staged = stage_all(&edited);
         assert!(tree.has("new/deep/er"));
         drop(staged);
@@ -44,7 +44,7 @@ fn files_that_were_seen_are_put_back_with_their_directories() {
         let paths = [&["old"][..], &paths].concat();
         let places = places(&tree, &paths);
         let (turn, edited) =
-            Edited::begin_all(&places, "files", Place::file_to_write, &context).unwrap();
+            Edited::begin_all(&places, RequestPart::Files, Place::file_to_write, &context).unwrap();
         edited[0].open_to_replace().unwrap();
         let staged = stage_all(&edited);
         // Somebody else makes the last file, which is to be new.
@@ -64,7 +64,7 @@ fn a_directory_that_others_use_by_now_stays() {
     let context = context();
     let places = places(&tree, &["new/file", "last"]);
     let (turn, edited) =
-        Edited::begin_all(&places, "files", Place::file_to_write, &context).unwrap();
+        Edited::begin_all(&places, RequestPart::Files, Place::file_to_write, &context).unwrap();
     let staged = stage_all(&edited);
     tree.file("last", "theirs").file("new/other", "theirs");
     staged.commit_all(&turn).unwrap_err();

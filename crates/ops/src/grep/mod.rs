@@ -29,7 +29,7 @@ use self::lines::Searched;
 use crate::context::{Cancel, Context};
 use crate::decompress::Compression;
 use crate::error::{PatternRole, Result, Wanted};
-use crate::gathered::{Gathered, with_room};
+use crate::gathered_bytes::{Gathered, with_room};
 use crate::ignore_rules::IgnoreRules;
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};

@@ -1,4 +1,4 @@
-//! Edits of a text: replace one string, insert before a line, and say what was probably meant where it is missing.
+//! Edits of a text: replace one string, insert before a line, and say what was probably meant if it is missing.
 //!
 //! An edit is a [`Splice`]: which bytes go and which come. Nothing else of the text is touched, so line
 //! ends, a byte order mark and a missing final newline stay as they are.
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::text::lines::{self, LineEnd, Sought};
-use crate::text::nearest::nearest_line;
+use crate::text::near_lines::nearest_line;
 use crate::text::string_search::{Occurrence, line_numbers, occurrences};
 use crate::text::{ReadAt, encoding};
 

@@ -80,7 +80,7 @@ fn around(read: &mut ReadAt<'_>, change: &Range<u64>, number: u64) -> Result<Cha
     })
 }
 
-/// How many lines a change has its part in; none where whole lines are gone.
+/// How many lines a change has its part in; none if whole lines are gone.
 fn changed_count(at_line_start: bool, changed: &[u8]) -> usize {
     let newlines = memchr_iter(b'\n', changed).count();
     let whole = match changed.last() {

@@ -11,7 +11,7 @@ const EDITS_MAX: i64 = 1000;
 
 /// What becomes of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum LineFate {
     Stays,
     Goes,
     Comes,
@@ -19,8 +19,8 @@ enum Fate {
 
 /// Some lines that have the same fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
-    fate: Fate,
+struct LineRun {
+    fate: LineFate,
     lines: usize,
 }
 
@@ -67,17 +67,17 @@ struct HunkWriter<'t> {
 }
 
 impl HunkWriter<'_> {
-    fn add(&mut self, run: Run, is_last: bool, out: &mut String) {
+    fn add(&mut self, run: LineRun, is_last: bool, out: &mut String) {
         match run.fate {
-            Fate::Stays => self.stay(run.lines, is_last, out),
-            Fate::Goes => {
+            LineFate::Stays => self.stay(run.lines, is_last, out),
+            LineFate::Goes => {
                 let (old, start) = (self.old, self.old_line);
                 let mut hunk = self.begun();
                 put_lines(&mut hunk.body, '-', old.iter().skip(start).take(run.lines));
                 self.hunk = Some(hunk);
                 self.old_line += run.lines;
             }
-            Fate::Comes => {
+            LineFate::Comes => {
                 let (new, start) = (self.new, self.new_line);
                 let mut hunk = self.begun();
                 put_lines(&mut hunk.body, '+', new.iter().skip(start).take(run.lines));
@@ -132,7 +132,7 @@ impl HunkWriter<'_> {
             self.old_line - hunk.old_start,
             self.new_line - hunk.new_start,
         );
-        // Lines count from 1; where there are none, the line before is named.
+        // Lines count from 1; if there are none, the line before is named.
         let first = |start: usize, lines: usize| start + usize::from(lines > 0);
         // Writing into a string cannot fail.
         let _ = writeln!(
@@ -157,19 +157,19 @@ fn put_lines<'t>(out: &mut String, sign: char, lines: impl Iterator<Item = &'t &
 
 /// One way from the beginning of both texts, as far as it came on its diagonal.
 #[derive(Clone, Copy)]
-struct Way {
+struct EditPath {
     /// How many lines of the old text are behind it.
     old: i64,
     /// Its last step, in the list of all steps.
     last: Option<usize>,
 }
 
-struct Step {
-    run: Run,
+struct DiffStep {
+    run: LineRun,
     before: Option<usize>,
 }
 
-fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
+fn runs(old: &[&str], new: &[&str]) -> Vec<LineRun> {
     let mut search = Search {
         old,
         new,
@@ -191,14 +191,14 @@ fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
 struct Search<'t> {
     old: &'t [&'t str],
     new: &'t [&'t str],
-    steps: Vec<Step>,
+    steps: Vec<DiffStep>,
 }
 
 impl Search<'_> {
     /// The last step of the shortest way; `None` for equal empty texts and where it takes too many edits.
     fn run(&mut self) -> Option<usize> {
         let (old_length, new_length) = (self.old.len() as i64, self.new.len() as i64);
-        let start = Way { old: 0, last: None };
+        let start = EditPath { old: 0, last: None };
         let (start, new_at) = self.along(start, 0);
         if start.old >= old_length && new_at >= new_length {
             return start.last;
@@ -231,7 +231,11 @@ impl Search<'_> {
     }
 
     /// The best way on a diagonal with one edit more, and how many lines of the new text are behind it.
-    fn next(&mut self, ways: &mut HashMap<i64, Way>, diagonal: i64) -> Option<(Way, i64)> {
+    fn next(
+        &mut self,
+        ways: &mut HashMap<i64, EditPath>,
+        diagonal: i64,
+    ) -> Option<(EditPath, i64)> {
         let (old_length, new_length) = (self.old.len() as i64, self.new.len() as i64);
         let removing = ways
             .remove(&(diagonal - 1))
@@ -243,31 +247,31 @@ impl Search<'_> {
         let way = match (removing, adding) {
             (None, None) => return None,
             (Some(removing), Some(adding)) if removing.old < adding.old => {
-                self.step(adding, Fate::Comes)
+                self.step(adding, LineFate::Comes)
             }
-            (Some(removing), _) => self.step(removing, Fate::Goes),
-            (None, Some(adding)) => self.step(adding, Fate::Comes),
+            (Some(removing), _) => self.step(removing, LineFate::Goes),
+            (None, Some(adding)) => self.step(adding, LineFate::Comes),
         };
         Some(self.along(way, diagonal))
     }
 
     /// The way with one line more that comes or goes.
-    fn step(&mut self, way: Way, fate: Fate) -> Way {
+    fn step(&mut self, way: EditPath, fate: LineFate) -> EditPath {
         let last = way.last.and_then(|index| self.steps.get(index));
         let (lines, before) = match last {
             Some(step) if step.run.fate == fate => (step.run.lines + 1, step.before),
             _ => (1, way.last),
         };
-        let run = Run { fate, lines };
-        self.steps.push(Step { run, before });
-        Way {
-            old: way.old + i64::from(fate == Fate::Goes),
+        let run = LineRun { fate, lines };
+        self.steps.push(DiffStep { run, before });
+        EditPath {
+            old: way.old + i64::from(fate == LineFate::Goes),
             last: Some(self.steps.len() - 1),
         }
     }
 
     /// The way with all lines that follow and stay.
-    fn along(&mut self, way: Way, diagonal: i64) -> (Way, i64) {
+    fn along(&mut self, way: EditPath, diagonal: i64) -> (EditPath, i64) {
         let at = |index: i64| usize::try_from(index).unwrap_or(usize::MAX);
         let (mut old_at, mut new_at) = (way.old, way.old - diagonal);
         while let (Some(old), Some(new)) = (self.old.get(at(old_at)), self.new.get(at(new_at)))
@@ -277,14 +281,14 @@ impl Search<'_> {
             new_at += 1;
         }
         let lines = at(old_at - way.old);
-        let mut way = Way { old: old_at, ..way };
+        let mut way = EditPath { old: old_at, ..way };
         if lines > 0 {
-            let run = Run {
-                fate: Fate::Stays,
+            let run = LineRun {
+                fate: LineFate::Stays,
                 lines,
             };
             let before = way.last;
-            self.steps.push(Step { run, before });
+            self.steps.push(DiffStep { run, before });
             way.last = Some(self.steps.len() - 1);
         }
         (way, new_at)
@@ -292,20 +296,20 @@ impl Search<'_> {
 }
 
 /// Everything between what both texts begin and end with, as replaced.
-fn replaced(old: &[&str], new: &[&str]) -> Vec<Run> {
+fn replaced(old: &[&str], new: &[&str]) -> Vec<LineRun> {
     let same = |(one, other): &(&&str, &&str)| one == other;
     let front = old.iter().zip(new).take_while(same).count();
     let rest = old.len().min(new.len()) - front;
     let back = old.iter().rev().zip(new.iter().rev()).take_while(same);
     let back = back.count().min(rest);
     let runs = [
-        (Fate::Stays, front),
-        (Fate::Goes, old.len() - front - back),
-        (Fate::Comes, new.len() - front - back),
-        (Fate::Stays, back),
+        (LineFate::Stays, front),
+        (LineFate::Goes, old.len() - front - back),
+        (LineFate::Comes, new.len() - front - back),
+        (LineFate::Stays, back),
     ];
     let runs = runs.into_iter().filter(|(_, lines)| *lines > 0);
-    runs.map(|(fate, lines)| Run { fate, lines }).collect()
+    runs.map(|(fate, lines)| LineRun { fate, lines }).collect()
 }
 
 #[cfg(test)]
@@ -374,7 +378,7 @@ mod tests {
             let (old, new) = (format!("{old}\n"), format!("{new}\n"));
             prop_assert_eq!(applied(&old, &unified(&old, &new, 1)), new.clone());
             let runs = replaced(&lines(&old), &lines(&new));
-            let going: usize = runs.iter().filter(|run| run.fate != Fate::Comes).map(|run| run.lines).sum();
+            let going: usize = runs.iter().filter(|run| run.fate != LineFate::Comes).map(|run| run.lines).sum();
             prop_assert_eq!(going, lines(&old).len());
         }
     }

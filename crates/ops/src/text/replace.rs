@@ -14,7 +14,7 @@ use memchr::memmem;
 use crate::error::{EditFault, Result};
 use crate::text::folded::{FOLDED_MAX, Folded, LastBlanks};
 use crate::text::lines::{self, LineEnd};
-use crate::text::nearest::nearest_region;
+use crate::text::near_lines::nearest_region;
 use crate::text::pieces::SharedSplice;
 use crate::text::string_search::{
     LineEndMatch, Occurrences, Overlap, PLACES, WantedString, find, line_numbers,
@@ -269,7 +269,7 @@ impl<'e> Edit<'e> {
         }))
     }
 
-    /// The bytes that change where the text has the old string only once without what cannot be seen.
+    /// The bytes that change if the text has the old string only once without what cannot be seen.
     fn folded_place(&self, text: &[u8]) -> Option<Range<usize>> {
         let text = Folded::new(encoding::utf8(text)?, LastBlanks::Dropped);
         let old = Folded::new(&self.old, LastBlanks::Kept);

@@ -1,6 +1,6 @@
 //! Finds the places of a string in a text of any size, in one pass and in windows.
 //!
-//! Where `\n` has to fit `\r\n` too, a line end is found whole or not at all.
+//! If `\n` has to fit `\r\n` too, a line end is found whole or not at all.
 
 use std::ops::Range;
 
@@ -106,7 +106,7 @@ pub(super) fn find(read: &mut ReadAt<'_>, wanted: &WantedString<'_>) -> Result<O
 
 /// A window that moves over the text.
 ///
-/// Where `\n` has to match `\r\n` too, the window holds the text without the `\r` of its line ends
+/// If `\n` has to match `\r\n` too, the window holds the text without the `\r` of its line ends
 /// (which keeps the search linear whatever the text), and remembers where they were.
 struct StringSearch<'w> {
     wanted: &'w WantedString<'w>,

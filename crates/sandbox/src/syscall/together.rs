@@ -27,7 +27,7 @@ pub(crate) fn hold_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<
     }
 }
 
-/// The same for a file that others rely on: where it cannot be locked, that is an error.
+/// The same for a file that others rely on: if it cannot be locked, that is an error.
 pub(crate) fn hold_surely_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<bool> {
     before("flock");
     let operation = match how {

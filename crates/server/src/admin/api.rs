@@ -20,7 +20,7 @@ use crate::commands::root_risks;
 use crate::http::HttpGauges;
 use crate::in_force::InForce;
 use crate::log::CALLS;
-use crate::process_figures::ProcessFigures;
+use crate::process_usage::ProcessFigures;
 use crate::settings::Settings;
 
 /// How many changes one answer holds.

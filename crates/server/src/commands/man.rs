@@ -10,7 +10,7 @@ use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 const SECTIONS: &[(&str, &str)] = &[
     (
         "EXIT STATUS",
-        "0 after a clean end, 1 where the configuration, a directory or a call failed, 2 for a mistake in a flag.",
+        "0 after a clean end, 1 if the configuration, a directory or a call failed, 2 for a mistake in a flag.",
     ),
     (
         "SIGNALS",

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use sandbox::{HistoryCounts, QuotaUse};
 use toolset::{DURATION_BUCKETS, ToolMetrics};
 
-use crate::process_figures::ProcessFigures;
+use crate::process_usage::ProcessFigures;
 
 /// The values on the page.
 pub(super) struct Snapshot {
@@ -170,7 +170,7 @@ impl Page {
 
     fn roots(&mut self, roots: &[RootFigures]) {
         let help =
-            "Whether the directory of a root is there: 1, or 0 where it was removed or replaced.";
+            "Whether the directory of a root is there: 1, or 0 if it was removed or replaced.";
         self.head("root_up", "gauge", help);
         for root in roots {
             self.line("root_up", &root.label(), u8::from(root.is_up));

@@ -31,7 +31,7 @@ use super::readiness::Readiness;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
 use crate::in_force::InForce;
-use crate::process_figures::ProcessFigures;
+use crate::process_usage::ProcessFigures;
 use crate::settings::Network;
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

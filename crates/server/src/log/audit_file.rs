@@ -45,7 +45,7 @@ const ROOM: u64 = 1024 * 1024;
 const TAIL: u64 = 1024 * 1024;
 
 impl AuditFile {
-    /// Opens the file, and creates it where it is missing.
+    /// Opens the file, and creates it if it is missing.
     pub(crate) fn open(path: &Path, settings: &Settings) -> io::Result<AuditFile> {
         let every = settings.audit_head_every;
         Ok(AuditFile {
@@ -229,7 +229,7 @@ impl HeadAnnouncer {
         }
     }
 
-    /// Announces the head if its time has come. Returns when to look again, where a new head waits.
+    /// Announces the head if its time has come. Returns when to look again, if a new head waits.
     fn announce_if_due(&mut self, head: ChainHead) -> Option<Duration> {
         let every = self.every?;
         if head == self.announced {

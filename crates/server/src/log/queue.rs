@@ -1,7 +1,7 @@
 //! A queue of log lines that one thread writes: putting a line into it never waits.
 //!
 //! Standard error may be a pipe that nobody reads. So its queue is bounded: a line that finds it full is dropped and
-//! counted, and the count is written once there is room again. The audit file's queue drops nothing: where it is full,
+//! counted, and the count is written once there is room again. The audit file's queue drops nothing: if it is full,
 //! calls wait before they begin, changes first, and calls that are refused are counted ([`Recorder`]).
 
 use std::io::{self, Write};

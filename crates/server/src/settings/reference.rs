@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::table::{Absent, Change, INNER_KEYS, Row, TABLE};
+use super::table::{Absent, INNER_KEYS, Row, TABLE, TakesEffect};
 use super::value::Bounds;
 
 /// The sections of the file and what each is about.
@@ -80,7 +80,7 @@ pub(crate) fn page() -> String {
 
 /// The keys whose changed values need a restart, each between marks.
 pub(crate) fn restart_keys(mark: &str) -> String {
-    let keys = rows().filter(|(_, row)| row.change == Change::Restart);
+    let keys = rows().filter(|(_, row)| row.change == TakesEffect::Restart);
     let keys: Vec<String> = keys.map(|(key, _)| format!("{mark}{key}{mark}")).collect();
     keys.join(", ")
 }

@@ -161,7 +161,7 @@ pub(crate) fn tools_of(set: &str) -> &'static [&'static str] {
     set.map_or(&[], |names| &names.restricted)
 }
 
-/// Names each directory after its last component, adding `-2`, `-3` … where a name is taken.
+/// Names each directory after its last component, adding `-2`, `-3` … if a name is taken.
 pub(crate) fn named_after_their_last_component(
     directories: impl IntoIterator<Item = (PathBuf, &'static str)>,
 ) -> Vec<RootSettings> {

@@ -62,12 +62,12 @@ pub(crate) struct Row {
     /// Its default, as the file would have it.
     pub(crate) default: fn() -> String,
     /// What a changed value needs.
-    pub(crate) change: Change,
+    pub(crate) change: TakesEffect,
 }
 
 /// What it takes for a changed value to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum TakesEffect {
     /// SIGHUP.
     Reload,
     /// A restart.
@@ -108,8 +108,8 @@ macro_rules! settings {
     (@given $matches:ident, $field:ident, $type:ty, $name:literal) => {
         <$type as FlagValue>::given($matches, stringify!($field))
     };
-    (@change) => { Change::Restart };
-    (@change $change:ident) => { Change::$change };
+    (@change) => { TakesEffect::Restart };
+    (@change $change:ident) => { TakesEffect::$change };
     (@reader $type:ty) => { <$type as SettingValue>::read };
     (@reader $type:ty, $reader:path) => { $reader };
     ($(
@@ -157,11 +157,11 @@ macro_rules! settings {
                         let key: Option<&str> = settings!(@optional $($key)?);
                         let key = key.map(str::to_owned);
                         match settings!(@change $($change)?) {
-                            Change::Reload => {
+                            TakesEffect::Reload => {
                                 next.$field = read.$field.clone();
                                 keys.applied.extend(key);
                             }
-                            Change::Restart => keys.restart.extend(key),
+                            TakesEffect::Restart => keys.restart.extend(key),
                         }
                     }
                 )*
@@ -431,7 +431,7 @@ inner_keys! {
     ROOT_DENY = "roots[].deny", "`secrets` or list of globs", Default "`[]`";
     /// Keeps what changes replace or remove, so that they can be seen and taken back: `on`, `off`, or a map of the keys below. Read-only roots have none.
     ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`on`";
-    /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) where that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory. With `cluster` it is always in the root, where all replicas find it.
+    /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) if that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory. With `cluster` it is always in the root, where all replicas find it.
     HISTORY_PLACE = "roots[].history.place", "`auto`, `root` or path", Default "`auto`";
     /// How long a change is kept: seconds, or a number with `s`, `m`, `h` or `d`.
     HISTORY_KEEP = "roots[].history.keep", "duration", Default "`7d`";

@@ -233,10 +233,8 @@ async fn frames_with_a_key_twice_are_refused_by_its_name() {
         ];
         for (key, params) in cases {
             let reply = answer(&mut wire, transport, &call(&params)).await;
-            assert_eq!(
-                (&reply["id"], &reply["error"]["code"]),
-                (&json!(6), &json!(-32600))
-            );
+            assert_eq!(reply["id"], json!(6));
+            assert_eq!(reply["error"]["code"], json!(-32600));
             let words = reply["error"]["message"].as_str().unwrap();
             assert!(
                 words.contains(&format!("the key \"{key}\" stands twice")),

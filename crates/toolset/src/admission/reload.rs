@@ -97,7 +97,7 @@ impl Admission {
     }
 }
 
-/// An allowance, which goes on where the rate is what it was.
+/// An allowance, which goes on if the rate is what it was.
 fn kept_rate(
     rate: CallRate,
     before: Option<CallRate>,

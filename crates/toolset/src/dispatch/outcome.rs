@@ -14,7 +14,7 @@ use crate::reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolRe
 use crate::tool::{Ended, ReplyForm};
 
 /// What is told of a call when it has ended.
-pub(super) struct ToldCall<'call> {
+pub(super) struct EndingCall<'call> {
     pub(super) subject: &'call CallSubject,
     pub(super) start: Instant,
     pub(super) observation: Option<Observation>,
@@ -41,7 +41,7 @@ impl Dispatch<'_> {
     /// Ends a call that has run.
     pub(super) async fn ended(
         self,
-        told: ToldCall<'_>,
+        told: EndingCall<'_>,
         ended: Result<Ended, Failure>,
         encoder: &dyn Encoder,
     ) -> Encoded {
@@ -78,7 +78,7 @@ impl Dispatch<'_> {
         self.changes() || room.is_none_or(|room| room.try_fit(reply.bytes() as u64).is_ok())
     }
 
-    fn succeeded(self, told: ToldCall<'_>, encoded: Encoded) -> Encoded {
+    fn succeeded(self, told: EndingCall<'_>, encoded: Encoded) -> Encoded {
         let size = encoded.size();
         let record = self.record(told, size);
         self.entry.counters.add(OK, record.duration, size);
@@ -90,7 +90,7 @@ impl Dispatch<'_> {
     /// a client that is refused again and again must not use up memory.
     pub(super) fn refused(
         self,
-        told: ToldCall<'_>,
+        told: EndingCall<'_>,
         failure: &Failure,
         encoder: &dyn Encoder,
     ) -> Encoded {
@@ -104,7 +104,7 @@ impl Dispatch<'_> {
 
     fn fail(
         self,
-        told: ToldCall<'_>,
+        told: EndingCall<'_>,
         failure: &Failure,
         is_recorded: bool,
         encoder: &dyn Encoder,
@@ -158,7 +158,7 @@ impl Dispatch<'_> {
 
     fn record<'record>(
         &'record self,
-        told: ToldCall<'record>,
+        told: EndingCall<'record>,
         response_size: usize,
     ) -> CallRecord<'record> {
         CallRecord {

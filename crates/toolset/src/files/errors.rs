@@ -1,7 +1,7 @@
 //! Every code and every message of the `files` set. If the specification has a message, it is used; anything more is in
 //! the details.
 
-use ops::{Error, ErrorKind, FileKind, PatternRole};
+use ops::{Error, ErrorKind, FileKind, PatternRole, TreeWork};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{BadArgument, advice, each, shortened};
@@ -213,11 +213,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::NotAFile { kind, .. } => {
             format!("The specified path is a {kind}, not a regular file")
         }
-        Error::DirectoryNotEmpty { .. } => match tool {
-            "delete" => "The directory is not empty; set recursive to delete it with all it holds",
-            _ => "The directory is not empty",
-        }
-        .to_owned(),
+        Error::DirectoryNotEmpty { .. } => not_empty(tool).to_owned(),
         Error::Unfolds { most, .. } => {
             format!("The file decompresses to more than {most} bytes, which is too large to read")
         }
@@ -226,13 +222,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::Unsynced { reason, .. } => format!("Not synced: {}", unsynced_words(reason)),
         Error::Changed { path } => format!("{path} changed meanwhile: {CHANGED_WORDS}"),
         Error::Stale { path } => format!("{path} changed meanwhile: {STALE_WORDS}"),
-        Error::Unfinished { done, cause } => {
-            let place = cause
-                .path()
-                .map_or(String::new(), |path| format!(": {path}"));
-            let cause = operation_message(cause, tool);
-            unfinished_words(done, &format!("{cause}{place}"))
-        }
+        Error::Unfinished { done, cause } => unfinished(done, cause, tool),
         Error::NoRoom { .. } => {
             "Replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
                 .to_owned()
@@ -258,6 +248,21 @@ fn already_exists(kind: FileKind, tool: &str) -> &'static str {
     }
 }
 
+fn not_empty(tool: &str) -> &'static str {
+    match tool {
+        "delete" => "The directory is not empty; set recursive to delete it with all it holds",
+        _ => "The directory is not empty",
+    }
+}
+
+fn unfinished(done: &TreeWork, cause: &Error, tool: &str) -> String {
+    let place = cause
+        .path()
+        .map_or(String::new(), |path| format!(": {path}"));
+    let cause = operation_message(cause, tool);
+    unfinished_words(done, &format!("{cause}{place}"))
+}
+
 fn is_a_directory(tool: &str) -> &'static str {
     match tool {
         "read" => "The specified path is a directory; use list to see what is in it",
@@ -271,6 +276,7 @@ fn fault(error: &Error) -> String {
     match error {
         Error::InvalidPattern { reason, .. }
         | Error::InvalidArgument { reason, .. }
+        | Error::InvalidPart { reason, .. }
         | Error::InvalidEncoding { reason } => reason.clone(),
         Error::RootProtected => {
             "the root directory itself cannot be removed or replaced".to_owned()

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paths::place;
 use crate::deployment::ReplyHalves;
-use crate::hash_algorithm::HashAlgorithm;
-use crate::text_form::{TextLines, shown};
+use crate::hash_algorithm::{HashAlgorithm, hash_text};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct HashTool;
@@ -62,11 +61,11 @@ impl Tool for HashTool {
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        let mut lines = TextLines::default();
-        lines
-            .fact("path", Some(shown(&reply.path)))
-            .fact(reply.algorithm.name(), Some(&reply.hash))
-            .fact("size", Some(reply.size));
-        Some(lines.finish())
+        Some(hash_text(
+            &reply.path,
+            reply.algorithm,
+            &reply.hash,
+            reply.size,
+        ))
     }
 }

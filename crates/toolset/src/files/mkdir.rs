@@ -1,4 +1,4 @@
-//! `mkdir`: a directory, with those on the way where that is wanted.
+//! `mkdir`: a directory, with those on the way if that is wanted.
 
 use ops::{MakeDirectory, OnExistingDirectory, Operation, Parents};
 use schemars::JsonSchema;

@@ -309,7 +309,8 @@ mod tests {
         );
         assert_eq!(content("FILE 0000007f \"docs/a\"").as_deref(), Some(""));
         let timed = told("FILE 0000007f \"docs/a\" mtime=17.5 size=3\nabc").unwrap();
-        assert_eq!((timed.mtime, timed.size), (Some(17.5), Some(3)));
+        assert_eq!(timed.mtime, Some(17.5));
+        assert_eq!(timed.size, Some(3));
         for other in [
             "# A",
             "FILE 0000007e \"docs/a\"\n# A",

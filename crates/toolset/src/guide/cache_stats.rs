@@ -29,7 +29,7 @@ pub(super) struct Data {
     /// Questions that wait for the agent's answer.
     questions_pending: usize,
     /// Your calls and violations; of each client, in the order they came, if all share one cache.
-    clients: Vec<ClientFigures>,
+    clients: Vec<ClientCacheFigures>,
     /// Violations of these clients.
     violations: u64,
     /// The directories of the project that may be named.
@@ -38,7 +38,7 @@ pub(super) struct Data {
 
 /// What one client did.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ClientFigures {
+struct ClientCacheFigures {
     /// Its number; addresses are in the server's log only.
     client: usize,
     /// Whether it is you.
@@ -81,7 +81,7 @@ impl GuideTool for CacheStats {
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let (state, bridge, now) = (context.state, context.bridge, Instant::now());
         let mut clients = context.client_stats.all(context.account, now);
-        // Where clients have nothing in common, others do not exist.
+        // If clients have nothing in common, others do not exist.
         clients.retain(|(_, is_you)| *is_you || state.is_shared());
         let (uploads_pending, upload_bytes) = bridge.upload_usage(now);
         let figures = bridge.cache_usage(now);
@@ -92,7 +92,11 @@ impl GuideTool for CacheStats {
             upload_bytes,
             questions_pending: state.questions.count(bridge.owner()),
             violations: clients.iter().map(|(stats, _)| stats.violations).sum(),
-            clients: clients.iter().take(100).map(ClientFigures::of).collect(),
+            clients: clients
+                .iter()
+                .take(100)
+                .map(ClientCacheFigures::of)
+                .collect(),
             allowed_paths: allowed.map(str::to_owned).collect(),
         };
         let message = format!(
@@ -108,9 +112,9 @@ impl GuideTool for CacheStats {
     }
 }
 
-impl ClientFigures {
-    fn of((stats, is_you): &(ClientStats, bool)) -> ClientFigures {
-        ClientFigures {
+impl ClientCacheFigures {
+    fn of((stats, is_you): &(ClientStats, bool)) -> ClientCacheFigures {
+        ClientCacheFigures {
             client: stats.number,
             is_you: *is_you,
             calls: stats.calls,

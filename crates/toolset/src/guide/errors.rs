@@ -175,10 +175,7 @@ fn error_message(error: &Error, tool: &str) -> String {
             chunk,
             expected,
             found,
-        } => format!(
-            "Integrity check failed: {} has the SHA-256 {found}, not {expected}",
-            hashed(path, *chunk)
-        ),
+        } => hash_differs(&hashed(path, *chunk), expected, found),
         Error::BadChunk { path, fault } => {
             format!("Invalid chunk of {path}: {}", chunk_fault(*fault))
         }
@@ -211,6 +208,10 @@ fn error_message(error: &Error, tool: &str) -> String {
             format!("Permission denied: where {path} leads cannot be told ({reason})")
         }
     }
+}
+
+fn hash_differs(what: &str, expected: &str, found: &str) -> String {
+    format!("Integrity check failed: {what} has the SHA-256 {found}, not {expected}")
 }
 
 /// What a tool asks for.

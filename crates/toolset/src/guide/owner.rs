@@ -1,6 +1,6 @@
 //! Whose the agent's files are: the one place that decides it.
 
-use guide::Owner;
+use guide::CacheOwner;
 
 use crate::client::{AccountKind, Caller};
 
@@ -14,10 +14,10 @@ pub enum CacheSharing {
 }
 
 /// Returns whose files a call means. The kind of the account belongs to the name: a token may be called like a host.
-pub(super) fn owner(caller: &Caller, sharing: CacheSharing) -> Owner {
+pub(super) fn owner(caller: &Caller, sharing: CacheSharing) -> CacheOwner {
     match sharing {
-        CacheSharing::Shared => Owner::default(),
-        CacheSharing::PerClient => Owner {
+        CacheSharing::Shared => CacheOwner::default(),
+        CacheSharing::PerClient => CacheOwner {
             name: format!("{:?} {}", caller.account_kind, caller.account).into(),
             holder: caller.allowance.clone(),
         },

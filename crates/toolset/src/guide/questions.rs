@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use guide::{AgentQuestion, Error, Owner};
+use guide::{AgentQuestion, CacheOwner, Error};
 use tokio::sync::watch;
 
 use super::answer::MarkedAnswer;
@@ -78,7 +78,7 @@ impl PendingQuestions {
     /// Takes the right to ask a question, or joins the call that has it.
     pub(super) fn join(
         &self,
-        owner: &Owner,
+        owner: &CacheOwner,
         question: &AgentQuestion,
         marker: u32,
     ) -> Result<Joined<'_>, Error> {
@@ -109,7 +109,7 @@ impl PendingQuestions {
     }
 
     /// Returns the right to a question that the client carried, if it is still waited for.
-    pub(super) fn resume(&self, owner: &Owner, marker: u32) -> Option<Turn<'_>> {
+    pub(super) fn resume(&self, owner: &CacheOwner, marker: u32) -> Option<Turn<'_>> {
         let pending = self.lock();
         let mut own = pending.iter().filter(|((name, _), _)| *name == owner.name);
         let (key, _) = own.find(|(_, one)| one.marker == marker)?;
@@ -117,13 +117,13 @@ impl PendingQuestions {
     }
 
     /// Forgets a question that another call has asked, so that it can be asked again.
-    pub(super) fn give_up(&self, owner: &Owner, question: &AgentQuestion) {
+    pub(super) fn give_up(&self, owner: &CacheOwner, question: &AgentQuestion) {
         let key = (Arc::clone(&owner.name), question.clone());
         self.lock().remove(&key);
     }
 
     /// Returns how many questions of a client wait.
-    pub(super) fn count(&self, owner: &Owner) -> usize {
+    pub(super) fn count(&self, owner: &CacheOwner) -> usize {
         let now = Instant::now();
         let pending = self.lock();
         let own = pending.iter().filter(|((name, _), one)| {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn one_holder_has_half_of_the_questions() {
         let pending = PendingQuestions::default();
-        let session = |number: usize| Owner {
+        let session = |number: usize| CacheOwner {
             name: number.to_string().into(),
             holder: "host".into(),
         };
@@ -219,7 +219,7 @@ mod tests {
             .map_while(|(number, question)| pending.join(&session(number % 3), question, 0).ok());
         let turns: Vec<Joined<'_>> = asked.collect();
         assert_eq!(turns.len(), QUESTIONS_OF_ONE);
-        let other = Owner::alone("other");
+        let other = CacheOwner::alone("other");
         assert!(matches!(
             pending.join(&other, &questions[0], 1),
             Ok(Joined::Own(_))
@@ -230,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_second_gets_the_answer_of_the_first() {
-        let (pending, owner) = (PendingQuestions::default(), Owner::alone("one"));
+        let (pending, owner) = (PendingQuestions::default(), CacheOwner::alone("one"));
         let question = &questions(1)[0];
         let Ok(Joined::Own(turn)) = pending.join(&owner, question, 7) else {
             panic!("nobody asked before")
@@ -241,7 +241,7 @@ mod tests {
         // The client carries it; a later call brings the answer.
         turn.carry(Duration::from_secs(60));
         let turn = pending.resume(&owner, 7).expect("it waits");
-        assert!(pending.resume(&Owner::alone("two"), 7).is_none());
+        assert!(pending.resume(&CacheOwner::alone("two"), 7).is_none());
         turn.settle(MarkedAnswer {
             answer: super::super::answer::AgentAnswer::Late(1),
             marker: 7,

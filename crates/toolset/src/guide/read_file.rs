@@ -1,6 +1,6 @@
 //! `guide_read_file`: the agent hands over a file it was asked for, whole or in chunks, with hashes.
 
-use guide::{Chunk, ChunkFault, Error, Held, StepOutcome, StoredFiles, Upload, Uploaded};
+use guide::{Chunk, ChunkFault, Error, HeldRoom, StepOutcome, StoredFiles, Upload, Uploaded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +101,7 @@ impl GuideTool for HandOverFile {
         if let (Some(chunk), Some(room)) = (&mut upload.chunk, context.room) {
             let bytes = chunk.bytes.len() as u64;
             let kept = room.keep(bytes).map_err(|_| ops::Error::NoRoom { bytes })?;
-            chunk.held = kept.map_or_else(Held::default, Held::new);
+            chunk.held = kept.map_or_else(HeldRoom::default, HeldRoom::new);
         }
         let uploaded = bridge.upload(upload, context.now)?;
         let cache = CacheFigures::now(context.bridge);
@@ -175,7 +175,7 @@ fn upload(arguments: &Arguments) -> Result<Upload, Failure> {
             bytes: std::mem::take(&mut file.content),
             hash: arguments.chunk_hash.clone(),
             content_hash: None,
-            held: Held::default(),
+            held: HeldRoom::default(),
         }),
         (None, None) if arguments.chunk_hash.is_none() => None,
         _ => {

@@ -94,13 +94,7 @@ impl GuideTool for RequestDirectory {
         let bridge = context.bridge;
         let outcome =
             bridge.list_directory(&request, context.resume, &mut context.agent, context.now)?;
-        Ok(match outcome {
-            StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
-            StepOutcome::Done(read) => {
-                let cache = CacheFigures::now(context.bridge);
-                StepOutcome::Done(success(read, cache, context.now))
-            }
-        })
+        Ok(outcome.map(|read| success(read, CacheFigures::now(bridge), context.now)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `guide_request_file`: a file's content, from the cache or from the agent.
 
-use guide::{Content, ContentSource, FileRead, FileRequest, Freshness, Now, StepOutcome};
+use guide::{ContentSource, FileContent, FileRead, FileRequest, Freshness, Now, StepOutcome};
 use ops::text::encoding::to_base64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,13 +95,7 @@ impl GuideTool for RequestFile {
         let bridge = context.bridge;
         let outcome =
             bridge.read_file(&request, context.resume, &mut context.agent, context.now)?;
-        Ok(match outcome {
-            StepOutcome::Waiting(question) => StepOutcome::Waiting(question),
-            StepOutcome::Done(read) => {
-                let cache = CacheFigures::now(context.bridge);
-                StepOutcome::Done(success(read, cache, context.now))
-            }
-        })
+        Ok(outcome.map(|read| success(read, CacheFigures::now(bridge), context.now)))
     }
 }
 
@@ -109,8 +103,8 @@ fn success(read: FileRead, cache: CacheFigures, now: Now) -> Success<Data> {
     let path = read.path.to_string();
     let source = source(read.source);
     let (content, binary) = match read.content {
-        Content::Text(text) => (text, false),
-        Content::Bytes(bytes) => (to_base64(&bytes), true),
+        FileContent::Text(text) => (text, false),
+        FileContent::Bytes(bytes) => (to_base64(&bytes), true),
     };
     let data = Data {
         cache_key: path.clone(),

@@ -4,7 +4,7 @@ use ops::{Copy, OnDirectory, OnExisting, Operation, Recurse};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::transfer::{Arguments, End, ends};
+use super::transfer::{Arguments, TransferEnd, ends};
 use super::versions::{add_version, told};
 use crate::deployment::ReplyHalves;
 use crate::skipped::{SkippedEntry, add_skipped};
@@ -17,9 +17,9 @@ pub(super) struct CopyTool;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// What was copied.
-    source: End,
+    source: TransferEnd,
     /// Where the copy is.
-    destination: End,
+    destination: TransferEnd,
     /// Whether it is a directory.
     is_directory: bool,
     /// Bytes of all files copied.
@@ -70,11 +70,11 @@ impl Tool for CopyTool {
         let copied = copy.run(&call.context)?;
         let listed = copied.skipped.len() as u64;
         Ok(Reply {
-            source: End {
+            source: TransferEnd {
                 root: arguments.source_root,
                 path: copied.source,
             },
-            destination: End {
+            destination: TransferEnd {
                 root: arguments.dest_root,
                 path: copied.destination,
             },

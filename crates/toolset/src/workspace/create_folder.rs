@@ -2,20 +2,14 @@
 
 use ops::{MakeDirectory, OnExistingDirectory, Operation, Parents};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::path_arguments::PathArguments;
 use crate::deployment::ReplyHalves;
 use crate::text_form::shown_directory;
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct CreateFolder;
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Arguments {
-    /// A name from list_roots.
-    root: String,
-    path: String,
-}
 
 /// What was made.
 #[derive(Serialize, JsonSchema)]
@@ -32,7 +26,7 @@ pub(super) struct Reply {
 }
 
 impl Tool for CreateFolder {
-    type Arguments = Arguments;
+    type Arguments = PathArguments;
     type Reply = Reply;
 
     const NAME: &'static str = "create_folder";
@@ -46,7 +40,7 @@ impl Tool for CreateFolder {
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
 
-    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+    fn run(arguments: PathArguments, call: &Call) -> ops::Result<Reply> {
         let make = MakeDirectory {
             place: call.place(&arguments.path)?,
             parents: Parents::Create,

@@ -7,7 +7,7 @@ use ops::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit_words::{ChangeReply, add_changes, syntax_warning};
+use super::edit_words::{ChangedPart, add_changes, syntax_warning};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
@@ -53,7 +53,7 @@ pub(super) struct Reply {
     /// The files, in the order of their first edits.
     files: Vec<FileReply>,
     /// The first ten changes.
-    changes: Vec<ChangeReply>,
+    changes: Vec<ChangedPart>,
     /// Files that parsed before and do not now.
     warnings: Vec<String>,
     /// Edits whose old differs from the file in what cannot be seen.
@@ -186,7 +186,7 @@ fn reply(root: String, dry_run: bool, edited: EditedFiles) -> Reply {
     Reply {
         root,
         dry_run,
-        changes: ChangeReply::of(changes),
+        changes: ChangedPart::of(changes),
         warnings: faults.collect(),
         notes: folded.map(|number| folded_note(*number)).collect(),
         files: edited.files.into_iter().map(FileReply::from).collect(),

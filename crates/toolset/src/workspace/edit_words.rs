@@ -12,7 +12,7 @@ use crate::text_form::{TextLines, shown};
 
 /// The lines of a change as the file has them now.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct ChangeReply {
+pub(super) struct ChangedPart {
     /// The file, relative to the root.
     path: String,
     /// The number of the first line.
@@ -21,13 +21,13 @@ pub(super) struct ChangeReply {
     lines: Vec<String>,
 }
 
-impl ChangeReply {
+impl ChangedPart {
     /// The first changes of files.
     pub(super) fn of<'c>(
         files: impl Iterator<Item = (&'c str, &'c [ChangedLines])>,
-    ) -> Vec<ChangeReply> {
+    ) -> Vec<ChangedPart> {
         let changes = files.flat_map(|(path, changes)| {
-            changes.iter().map(move |change| ChangeReply {
+            changes.iter().map(move |change| ChangedPart {
                 path: path.to_owned(),
                 line: change.first,
                 lines: change.lines.clone(),
@@ -37,8 +37,8 @@ impl ChangeReply {
     }
 }
 
-/// Adds changed lines to a text, numbered; with the path before those of each file where there are several.
-pub(super) fn add_changes(text: &mut TextLines, changes: &[ChangeReply], several: bool) {
+/// Adds changed lines to a text, numbered; with the path before those of each file if there are several.
+pub(super) fn add_changes(text: &mut TextLines, changes: &[ChangedPart], several: bool) {
     let mut path = None;
     for (index, change) in changes.iter().enumerate() {
         if several && path != Some(&change.path) {
@@ -71,7 +71,7 @@ pub(super) fn refusal(path: &str, (edit, edits): (usize, usize), fault: &EditFau
     let reason = match fault {
         EditFault::Missing {
             nearest: Some(region),
-        } => nearest(region),
+        } => not_found(region),
         EditFault::Missing { nearest: None } => {
             "old not found, nor any line like it; copy it from the file (read_file); nothing was changed"
                 .to_owned()
@@ -105,7 +105,7 @@ pub(super) fn refusal(path: &str, (edit, edits): (usize, usize), fault: &EditFau
     format!("edit {edit} of {edits}, {path}: {reason}")
 }
 
-fn nearest(region: &NearRegion) -> String {
+fn not_found(region: &NearRegion) -> String {
     let place = if region.first == region.last {
         format!("line {}", region.first)
     } else {

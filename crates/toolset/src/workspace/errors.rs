@@ -1,8 +1,8 @@
 //! Every code and every message of the `workspace` set. The specification's own words come first in a message;
 //! root and path follow if it leaves them out.
 
-use ops::text::near::other_form;
-use ops::{Error, ErrorKind, FileKind, PatternRole, Wanted};
+use ops::text::near_names::other_form;
+use ops::{Error, ErrorKind, FileKind, PatternRole, RequestPart, Wanted};
 use serde_json::Value;
 
 use super::edit_words;
@@ -34,7 +34,7 @@ impl Contract for Workspace {
 
     fn instructions(&self) -> &'static str {
         "Tools to work on files in named roots. A root is a directory you may use; every path is relative to its \
-         root, and nothing outside it can be reached. list_roots tells the roots and what is allowed in each; where there is \
+         root, and nothing outside it can be reached. list_roots tells the roots and what is allowed in each; if there is \
          only one, root may be left out. To find files use glob, to find text use grep, to see one directory use \
          list_folder. Read large files in pieces with offset_lines and limit_lines."
     }
@@ -221,6 +221,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         | Error::InvalidEncoding { .. }
         | Error::InvalidPattern { .. }
         | Error::InvalidArgument { .. }
+        | Error::InvalidPart { .. }
         | Error::EmptySearchString
         | Error::EditRefused { .. }
         | Error::StringNotFound { .. }
@@ -338,6 +339,7 @@ fn content_message(error: &Error, tool: &str) -> String {
             argument => format!("invalid pattern in {argument}: {reason}"),
         },
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
+        Error::InvalidPart { part, reason } => format!("invalid {}: {reason}", argument_of(*part)),
         Error::EmptySearchString => "the string to look for is empty".to_owned(),
         Error::EditRefused {
             path,
@@ -469,6 +471,16 @@ fn outside(link: Option<&str>) -> String {
     match link {
         Some(link) => format!("{refused}: the symlink {link} leads out of the root"),
         None => refused.to_owned(),
+    }
+}
+
+/// The argument in which this set takes a part of a request.
+pub(super) fn argument_of(part: RequestPart) -> &'static str {
+    match part {
+        RequestPart::Version => "if_version",
+        RequestPart::Files => "files",
+        RequestPart::Edits => "edits",
+        RequestPart::Patch => "patch",
     }
 }
 

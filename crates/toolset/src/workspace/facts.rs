@@ -56,6 +56,9 @@ fn facts(failure: &Failure) -> Value {
         Failure::Operation(Error::InvalidArgument { argument, .. }) => {
             json!({ "argument": argument })
         }
+        Failure::Operation(Error::InvalidPart { part, .. }) => {
+            json!({ "argument": super::errors::argument_of(*part) })
+        }
         Failure::Operation(Error::VersionConflict { present, .. }) => {
             json!({ "version": present })
         }

@@ -5,8 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
-use crate::hash_algorithm::HashAlgorithm;
-use crate::text_form::{TextLines, shown};
+use crate::hash_algorithm::{HashAlgorithm, hash_text};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct HashFile;
@@ -66,11 +65,11 @@ impl Tool for HashFile {
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        let mut lines = TextLines::default();
-        lines
-            .fact("path", Some(shown(&reply.path)))
-            .fact(reply.algorithm.name(), Some(&reply.hash))
-            .fact("size", Some(reply.size));
-        Some(lines.finish())
+        Some(hash_text(
+            &reply.path,
+            reply.algorithm,
+            &reply.hash,
+            reply.size,
+        ))
     }
 }

@@ -17,6 +17,7 @@ mod list_folder;
 mod list_roots;
 mod move_to;
 mod patch_file;
+mod path_arguments;
 mod permissions_file;
 mod read_file;
 mod remove_file;

@@ -4,7 +4,7 @@ use ops::{FileKind, Move, OnDirectory, OnExisting, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::transfer::{End, ends};
+use super::transfer::{TransferEnd, ends};
 use super::versions::{add_version, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::skipped::SkippedEntry;
@@ -29,9 +29,9 @@ pub(super) struct Arguments {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// Where it was.
-    source: End,
+    source: TransferEnd,
     /// Where it is.
-    destination: End,
+    destination: TransferEnd,
     /// Whether it is a directory.
     is_directory: bool,
     /// Its size in bytes; of a directory only if it had to be copied.
@@ -86,11 +86,11 @@ impl Tool for MoveTool {
         let moved = move_to.run(&call.context)?;
         let copied = moved.method == ops::Method::Copied;
         Ok(Reply {
-            source: End {
+            source: TransferEnd {
                 root: arguments.source_root,
                 path: moved.source,
             },
-            destination: End {
+            destination: TransferEnd {
                 root: arguments.dest_root,
                 path: moved.destination,
             },

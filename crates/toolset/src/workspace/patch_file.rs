@@ -6,7 +6,7 @@ use ops::{Error, Patch, PatchTarget, Patched, WriteEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit_words::{ChangeReply, add_changes, syntax_warning};
+use super::edit_words::{ChangedPart, add_changes, syntax_warning};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
@@ -50,7 +50,7 @@ pub(super) struct Reply {
     /// All files, in the order of the patch.
     files: Vec<FileReply>,
     /// The first ten changes.
-    changes: Vec<ChangeReply>,
+    changes: Vec<ChangedPart>,
     /// Files that parsed before and do not now.
     warnings: Vec<String>,
 }
@@ -193,7 +193,7 @@ fn reply(root: String, patched: &[Patched]) -> Reply {
         created: first.is_some_and(|file| file.created),
         size: first.map_or(0, |file| file.size),
         version: first.and_then(|file| file.version.clone()),
-        changes: ChangeReply::of(changes),
+        changes: ChangedPart::of(changes),
         warnings: faults.collect(),
         files,
     }

@@ -2,20 +2,14 @@
 
 use ops::{Operation, Permissions};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::path_arguments::PathArguments;
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct PermissionsFile;
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Arguments {
-    /// A name from list_roots.
-    root: String,
-    path: String,
-}
 
 /// Who owns it and who may do what.
 #[derive(Serialize, JsonSchema)]
@@ -26,7 +20,7 @@ pub(super) struct Reply {
     path: String,
     /// The owner's name, or its number if it has no name.
     owner: String,
-    /// The group's name, or number where it has no name.
+    /// The group's name, or its number if it has no name.
     group: String,
     /// The permission bits in octal, such as 0644.
     mode: String,
@@ -35,7 +29,7 @@ pub(super) struct Reply {
 }
 
 impl Tool for PermissionsFile {
-    type Arguments = Arguments;
+    type Arguments = PathArguments;
     type Reply = Reply;
 
     const NAME: &'static str = "permissions_file";
@@ -45,7 +39,7 @@ impl Tool for PermissionsFile {
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
-    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+    fn run(arguments: PathArguments, call: &Call) -> ops::Result<Reply> {
         let status = Permissions {
             place: call.place(&arguments.path)?,
         }

@@ -459,7 +459,7 @@ fn more(contents: &Contents) -> Option<String> {
         _ => {
             let (first, next) = (contents.start_byte, contents.end_byte);
             let last = next.saturating_sub(1);
-            // Where the text was decoded, the size of the file says nothing of its end.
+            // If the text was decoded, the size of the file says nothing of its end.
             let size = match contents.decoded_from {
                 None => format!(" of {}", contents.size),
                 Some(_) => String::new(),

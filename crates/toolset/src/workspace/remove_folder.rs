@@ -2,20 +2,14 @@
 
 use ops::{OnFault, OnMissing, Operation, Recurse, Remove, RemoveTarget};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::path_arguments::PathArguments;
 use crate::deployment::ReplyHalves;
 use crate::text_form::{counted, shown_directory};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct RemoveFolder;
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Arguments {
-    /// A name from list_roots.
-    root: String,
-    path: String,
-}
 
 /// What was removed.
 #[derive(Serialize, JsonSchema)]
@@ -35,7 +29,7 @@ pub(super) struct Reply {
 }
 
 impl Tool for RemoveFolder {
-    type Arguments = Arguments;
+    type Arguments = PathArguments;
     type Reply = Reply;
 
     const NAME: &'static str = "remove_folder";
@@ -49,11 +43,11 @@ impl Tool for RemoveFolder {
     };
     const ROOTS: &'static [RootUse] = &[RootUse::REMOVE];
 
-    fn weight(_arguments: &Arguments) -> Weight {
+    fn weight(_arguments: &PathArguments) -> Weight {
         Weight::Heavy
     }
 
-    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+    fn run(arguments: PathArguments, call: &Call) -> ops::Result<Reply> {
         let remove = Remove {
             place: call.place(&arguments.path)?,
             target: RemoveTarget::Directory,

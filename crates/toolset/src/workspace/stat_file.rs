@@ -2,8 +2,9 @@
 
 use ops::{ContentType, FileKind, LinkStatus, LinkTarget, Metadata, Operation, Stat};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::path_arguments::PathArguments;
 use super::versions::{add_version, may_change, told};
 use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
@@ -11,13 +12,6 @@ use crate::text_form::{TextLines, shown, to_the_second};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
 pub(super) struct StatFile;
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Arguments {
-    /// A name from list_roots.
-    root: String,
-    path: String,
-}
 
 /// What is known of it. For a symlink the facts are its target's, and its own stand under link.
 #[derive(Serialize, JsonSchema)]
@@ -73,7 +67,7 @@ struct Link {
 }
 
 impl Tool for StatFile {
-    type Arguments = Arguments;
+    type Arguments = PathArguments;
     type Reply = Reply;
 
     const NAME: &'static str = "stat_file";
@@ -84,7 +78,7 @@ impl Tool for StatFile {
     const EFFECT: ToolEffect = ToolEffect::Read;
     const ROOTS: &'static [RootUse] = &[RootUse::READ];
 
-    fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
+    fn run(arguments: PathArguments, call: &Call) -> ops::Result<Reply> {
         let status = Stat {
             place: call.place(&arguments.path)?.versioned(None),
             content_type: ContentType::Skip,

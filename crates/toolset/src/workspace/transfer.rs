@@ -18,7 +18,7 @@ pub(super) struct Arguments {
 
 /// One end of a transfer.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct End {
+pub(super) struct TransferEnd {
     /// Name of the root.
     pub(super) root: String,
     /// The path, relative to the root.
@@ -26,8 +26,13 @@ pub(super) struct End {
 }
 
 /// What happened, in one line: from where and to where. Roots are named where they are two.
-pub(super) fn ends(done: &str, source: &End, destination: &End, is_directory: bool) -> String {
-    let path = |end: &End| {
+pub(super) fn ends(
+    done: &str,
+    source: &TransferEnd,
+    destination: &TransferEnd,
+    is_directory: bool,
+) -> String {
+    let path = |end: &TransferEnd| {
         if is_directory {
             shown_directory(&end.path)
         } else {

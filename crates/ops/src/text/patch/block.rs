@@ -1,8 +1,8 @@
 //! Which lines belong to a hunk, and as what they may be read.
 
 use super::forbidden::forbidden;
-use super::hunk::{Body, HunkLineKind, HunkReading, PatchLines, kind_and_text};
-use super::parse::{Header, is_search, malformed};
+use super::hunk::{HunkBody, HunkLineKind, HunkReading, PatchLines, kind_and_text};
+use super::parse::{HunkHeader, is_search, malformed};
 use crate::error::Result;
 
 const UNEVEN: &str = "lines that start with `+` follow the last line that its counts allow; put the counts right, or leave \
@@ -19,9 +19,9 @@ const ENVELOPE: [&[u8]; 6] = [
 ];
 
 /// The lines that may be those of a hunk.
-pub(super) struct Block<'p> {
+pub(super) struct HunkBlock<'p> {
     start: PatchLines<'p>,
-    header: Option<Header>,
+    header: Option<HunkHeader>,
     bare: bool,
 }
 
@@ -41,9 +41,13 @@ struct Run<'p> {
     end: PatchLines<'p>,
 }
 
-impl<'p> Block<'p> {
-    pub(super) fn new(start: PatchLines<'p>, header: Option<Header>, bare: bool) -> Block<'p> {
-        Block {
+impl<'p> HunkBlock<'p> {
+    pub(super) fn new(
+        start: PatchLines<'p>,
+        header: Option<HunkHeader>,
+        bare: bool,
+    ) -> HunkBlock<'p> {
+        HunkBlock {
             start,
             header,
             bare,
@@ -103,7 +107,7 @@ impl<'p> Block<'p> {
         Err(malformed(self.start.line, UNEVEN))
     }
 
-    /// Right counts decide, also where context that lost its space looks like a fence or a header. Others are only tried
+    /// Right counts decide, even if context that lost its space looks like a fence or a header. Others are only tried
     /// if what they leave out is neither a change nor a name.
     fn beyond_ends(&self, lost: Run<'p>, greedy: Run<'p>, whole: Run<'p>) -> Readings<'p> {
         let mut readings = vec![self.verbatim(lost)];
@@ -125,11 +129,11 @@ impl<'p> Block<'p> {
     }
 
     fn reading(&self, run: Run<'p>) -> HunkReading<'p> {
-        HunkReading::new(Body::Prefixed(self.body(run)), self.start.transport)
+        HunkReading::new(HunkBody::Prefixed(self.body(run)), self.start.transport)
     }
 
     fn verbatim(&self, run: Run<'p>) -> HunkReading<'p> {
-        HunkReading::new(Body::Verbatim(self.body(run)), self.start.transport)
+        HunkReading::new(HunkBody::Verbatim(self.body(run)), self.start.transport)
     }
 
     fn between(&self, from: Run<'p>, to: Run<'p>) -> impl Iterator<Item = &'p [u8]> + Clone {
@@ -138,12 +142,12 @@ impl<'p> Block<'p> {
     }
 
     /// As many lines as the header promises, if they are of the kinds it promises.
-    fn counted(&self, header: Header) -> Option<Run<'p>> {
+    fn counted(&self, header: HunkHeader) -> Option<Run<'p>> {
         self.count(header, |_| None)
     }
 
     /// Reads a block whose context lines may have lost their leading space.
-    fn counted_without_spaces(&self, header: Header) -> Option<Run<'p>> {
+    fn counted_without_spaces(&self, header: HunkHeader) -> Option<Run<'p>> {
         self.count(header, |line| {
             (!is_structure(line)).then_some(HunkLineKind::Context)
         })
@@ -151,7 +155,7 @@ impl<'p> Block<'p> {
 
     fn count(
         &self,
-        header: Header,
+        header: HunkHeader,
         without_sign: impl Fn(&[u8]) -> Option<HunkLineKind>,
     ) -> Option<Run<'p>> {
         let (mut old, mut new) = (header.old.count, header.new.count);

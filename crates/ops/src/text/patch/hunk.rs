@@ -18,7 +18,7 @@ pub(super) struct ParsedHunk<'p> {
 /// What the lines of a hunk may be.
 #[derive(Debug)]
 pub(super) struct HunkReading<'p> {
-    body: Body<'p>,
+    body: HunkBody<'p>,
     transport: LineTransport,
     /// How many old and new lines it has.
     pub(super) old: usize,
@@ -30,7 +30,7 @@ pub(super) struct HunkReading<'p> {
     pub(super) changed: usize,
     /// An old line ends in `\r`: old lines are compared to the letter.
     pub(super) old_carriage_returns: bool,
-    /// Some line ends in `\r` where others do not: it knows about line ends.
+    /// Some line ends in `\r` while others do not: it knows about line ends.
     pub(super) carriage_returns: bool,
     /// Some old line starts with a byte order mark.
     pub(super) has_bom: bool,
@@ -41,7 +41,7 @@ pub(super) struct HunkReading<'p> {
 
 /// Where the lines of a hunk are.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Body<'p> {
+pub(super) enum HunkBody<'p> {
     /// Each starts with a sign.
     Prefixed(&'p [u8]),
     /// Context may have lost the space before it.
@@ -70,7 +70,7 @@ pub(super) enum HunkLineKind {
 }
 
 impl<'p> HunkReading<'p> {
-    pub(super) fn new(body: Body<'p>, transport: LineTransport) -> HunkReading<'p> {
+    pub(super) fn new(body: HunkBody<'p>, transport: LineTransport) -> HunkReading<'p> {
         let mut reading = HunkReading {
             body,
             transport,
@@ -124,17 +124,17 @@ impl<'p> HunkReading<'p> {
     pub(super) fn lines(&self) -> BodyLines<'p> {
         let source = |text| PatchLines::new(text, self.transport);
         match self.body {
-            Body::Prefixed(body) => BodyLines {
+            HunkBody::Prefixed(body) => BodyLines {
                 source: source(body),
                 signs: Signs::All,
                 then: None,
             },
-            Body::Verbatim(body) => BodyLines {
+            HunkBody::Verbatim(body) => BodyLines {
                 source: source(body),
                 signs: Signs::Lost,
                 then: None,
             },
-            Body::Search { old, new } => BodyLines {
+            HunkBody::Search { old, new } => BodyLines {
                 source: source(old),
                 signs: Signs::None(HunkLineKind::Removed),
                 then: Some(source(new)),

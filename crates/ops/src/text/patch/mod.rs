@@ -1,6 +1,6 @@
 //! Unified diffs and their relatives, as programs and as models write them.
 //!
-//! How a patch is written is forgiven, where it goes is not: its old lines must be in the text, in one place, or at the
+//! How a patch is written is forgiven, the place it goes to is not: its old lines must be in the text, in one place, or at the
 //! very line its header names. Nothing is guessed or fuzzed, and what does not fit changes nothing. What a patch can ask
 //! for besides changing lines (renames, modes, links, binary content, deletion) is refused by name.
 //!

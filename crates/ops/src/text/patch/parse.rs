@@ -12,9 +12,9 @@ use std::collections::HashMap;
 
 use memchr::memchr;
 
-use super::block::{Block, Readings, is_bullet, is_change};
+use super::block::{HunkBlock, Readings, is_bullet, is_change};
 use super::forbidden::forbidden;
-use super::hunk::{Body, HunkReading, LineTransport, ParsedHunk, PatchLines, kind_and_text};
+use super::hunk::{HunkBody, HunkReading, LineTransport, ParsedHunk, PatchLines, kind_and_text};
 use super::names::{self, TalkLine};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ const SEVERAL_DIVIDERS: &str = "the SEARCH block has a second line of `=` like t
 const UNCLOSED: &str = "the SEARCH block has no `=======` and `>>>>>>> REPLACE` behind it";
 const STRAY_REPLACE: &str = "`>>>>>>> REPLACE` has no SEARCH block before it";
 const UNCLEAR_NAME: &str = "the lines before the SEARCH block may name another file; put the file's name alone on the line \
-    before the block, also where it is the same file";
+    before the block, even if it is the same file";
 const UNCLEAR_NEW: &str = "it is not clear whether the line before the empty SEARCH block names a new file; write its name \
     with `./` before it";
 
@@ -296,7 +296,7 @@ impl<'p> Parser<'p> {
             return self.refuse("a combined diff (`@@@`) is not supported");
         }
         self.check_literal(line)?;
-        self.hunk(Header::parse(line))
+        self.hunk(HunkHeader::parse(line))
     }
 
     /// A patch as one line, with `\n` in words.
@@ -314,7 +314,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    fn hunk(&mut self, header: Option<Header>) -> Result<()> {
+    fn hunk(&mut self, header: Option<HunkHeader>) -> Result<()> {
         if let Some(header) = header
             && header.old.count > 0
             && header.old.start == 0
@@ -322,7 +322,7 @@ impl<'p> Parser<'p> {
             return self.refuse("lines are counted from 1, line 0 has nothing to remove or keep");
         }
         let line = self.source.line.max(1);
-        let block = Block::new(self.source, header, self.bare);
+        let block = HunkBlock::new(self.source, header, self.bare);
         let Readings {
             readings,
             talk,
@@ -363,7 +363,7 @@ impl<'p> Parser<'p> {
             }
             self.begin_file_unless_known(name);
         }
-        let body = Body::Search { old, new };
+        let body = HunkBody::Search { old, new };
         self.add(ParsedHunk {
             line,
             start: None,
@@ -447,7 +447,7 @@ fn is_replace(line: &[u8]) -> bool {
 
 /// The numbers of a hunk header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct HunkHeader {
     pub(super) old: HunkRange,
     pub(super) new: HunkRange,
 }
@@ -458,13 +458,13 @@ pub(super) struct HunkRange {
     pub(super) count: usize,
 }
 
-impl Header {
+impl HunkHeader {
     /// The numbers, if all of them are there; what else follows `@@` is talk.
-    fn parse(line: &[u8]) -> Option<Header> {
+    fn parse(line: &[u8]) -> Option<HunkHeader> {
         let rest = line.strip_prefix(b"@@ -")?;
         let (old, rest) = HunkRange::parse(rest)?;
         let (new, rest) = HunkRange::parse(rest.strip_prefix(b" +")?)?;
-        rest.starts_with(b" @@").then_some(Header { old, new })
+        rest.starts_with(b" @@").then_some(HunkHeader { old, new })
     }
 }
 

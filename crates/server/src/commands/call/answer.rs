@@ -12,7 +12,7 @@ const TABLED: &str = "list_roots";
 
 /// What a tool answered, here or on another machine.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ToolAnswer {
     /// The text block.
     pub(super) text: Option<String>,
     /// The structured content, as JSON.
@@ -21,7 +21,7 @@ pub(super) struct Answer {
     pub(super) is_error: bool,
 }
 
-impl Answer {
+impl ToolAnswer {
     /// Prints the answer; a tool that failed is an error.
     pub(super) fn print(&self, tool: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn shown(tool: &str, text: &str, structured: &str) -> String {
-        let answer = Answer {
+        let answer = ToolAnswer {
             text: Some(text.to_owned()),
             structured: Some(structured.to_owned()),
             is_error: false,

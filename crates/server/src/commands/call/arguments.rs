@@ -6,7 +6,7 @@
 use std::io::Read;
 
 use anyhow::{Context, Result, bail};
-use ops::text::near::nearest;
+use ops::text::near_names::nearest;
 use serde_json::{Map, Value};
 
 use crate::command_line::CallArguments;

@@ -33,7 +33,7 @@ const SYSTEM_CERTIFICATES: [&str; 3] = [
 ];
 
 /// A client of one endpoint.
-pub(super) struct HttpClient {
+pub(super) struct EndpointClient {
     url: ServerUrl,
     token: Option<String>,
     certificates: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(super) struct HttpClient {
 
 /// What a server answered.
 #[derive(Debug)]
-pub(super) struct HttpReply {
+pub(super) struct EndpointReply {
     /// The status code.
     pub(super) status: u16,
     /// Whether the body is a stream of events.
@@ -50,14 +50,14 @@ pub(super) struct HttpReply {
     pub(super) body: String,
 }
 
-impl HttpClient {
+impl EndpointClient {
     /// A client that shows this token, and trusts these certificates or else the system's.
     pub(super) fn new(
         url: ServerUrl,
         token: Option<String>,
         certificates: Option<PathBuf>,
-    ) -> HttpClient {
-        HttpClient {
+    ) -> EndpointClient {
+        EndpointClient {
             url,
             token,
             certificates,
@@ -65,7 +65,11 @@ impl HttpClient {
     }
 
     /// Sends a message and reads the whole answer.
-    pub(super) async fn post(&self, headers: &[(&str, &str)], body: String) -> Result<HttpReply> {
+    pub(super) async fn post(
+        &self,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<EndpointReply> {
         let mut request = Request::post(self.url.path.as_str())
             .header(HOST, self.url.authority())
             .header(CONTENT_TYPE, "application/json")
@@ -107,7 +111,7 @@ impl HttpClient {
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<HttpReply> {
+) -> Result<EndpointReply> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     // The request reports what breaks the connection.
@@ -121,7 +125,7 @@ async fn exchange(
         .await;
     let body = body.map_err(|error| anyhow!("the answer cannot be read: {error}"))?;
     connection.abort();
-    Ok(HttpReply {
+    Ok(EndpointReply {
         status,
         is_stream,
         body: String::from_utf8_lossy(&body.to_bytes()).into_owned(),

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolset::{Admission, CallOutcome, Caller, Client, Service};
 
-use self::answer::Answer;
+use self::answer::ToolAnswer;
 pub(crate) use self::remote::run as run_remote;
 use crate::command_line::CallRequest;
 use crate::deployment::{Reopening, deployment};
@@ -101,7 +101,7 @@ async fn call_and_print(service: &Service, request: &CallRequest) -> Result<()> 
     let Some(CallOutcome::Result(result)) = progress_bar::shown(work, done).await else {
         bail!("{} did not answer", request.tool);
     };
-    let answer = Answer {
+    let answer = ToolAnswer {
         text: result.reply.text(),
         structured: result
             .reply

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::ToolAnswer;
 use super::arguments;
-use super::http_client::{HttpClient, HttpReply};
+use super::http_client::{EndpointClient, EndpointReply};
 use crate::command_line::{CallArguments, CallRequest, RemoteServer};
 use crate::commands::server_url::ServerUrl;
 use crate::operator_files::{self, reason};
@@ -31,7 +31,7 @@ pub(crate) fn run(
     let url = ServerUrl::parse(&server.url, &endpoint)?;
     let shown = url.shown();
     let certificates = server.ca_file.clone();
-    let client = HttpClient::new(url, token(server)?, certificates);
+    let client = EndpointClient::new(url, token(server)?, certificates);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -53,7 +53,7 @@ fn token(server: &RemoteServer) -> Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-async fn call(client: &HttpClient, request: &CallRequest) -> Result<Answer> {
+async fn call(client: &EndpointClient, request: &CallRequest) -> Result<ToolAnswer> {
     let tool = request.tool.as_str();
     // Only pairs need the tool's schema.
     let schema = match &request.arguments {
@@ -67,7 +67,7 @@ async fn call(client: &HttpClient, request: &CallRequest) -> Result<Answer> {
 }
 
 /// The input schema of a tool, from the server's list.
-async fn schema_of(client: &HttpClient, tool: &str) -> Result<Value> {
+async fn schema_of(client: &EndpointClient, tool: &str) -> Result<Value> {
     let result = ask(client, "tools/list", None, json!({})).await?;
     let tools = result.get("tools").and_then(Value::as_array);
     let tools = tools.context("the server does not list its tools")?;
@@ -84,7 +84,7 @@ async fn schema_of(client: &HttpClient, tool: &str) -> Result<Value> {
 
 /// Makes one request and returns its result.
 async fn ask(
-    client: &HttpClient,
+    client: &EndpointClient,
     method: &str,
     name: Option<&str>,
     mut params: Value,
@@ -102,7 +102,7 @@ async fn ask(
     result_of(&reply)
 }
 
-fn result_of(reply: &HttpReply) -> Result<Value> {
+fn result_of(reply: &EndpointReply) -> Result<Value> {
     let Some(message) = message_of(reply) else {
         bail!("the server answers {}: {}", reply.status, refusal(reply));
     };
@@ -115,7 +115,7 @@ fn result_of(reply: &HttpReply) -> Result<Value> {
 }
 
 /// The answer in a body: the body itself, or the last event of a stream.
-fn message_of(reply: &HttpReply) -> Option<Value> {
+fn message_of(reply: &EndpointReply) -> Option<Value> {
     let body = reply.body.as_str();
     let is_answer = |message: &Value| message.get("result").or(message.get("error")).is_some();
     let parsed = |text: &str| serde_json::from_str(text).ok().filter(is_answer);
@@ -127,7 +127,7 @@ fn message_of(reply: &HttpReply) -> Option<Value> {
 }
 
 /// Why a request was refused before any tool saw it, with what to do.
-fn refusal(reply: &HttpReply) -> String {
+fn refusal(reply: &EndpointReply) -> String {
     let said = reply.body.trim();
     let said = if said.is_empty() {
         "no reason is given"
@@ -140,7 +140,7 @@ fn refusal(reply: &HttpReply) -> String {
     }
 }
 
-fn answer_of(result: &Value) -> Result<Answer> {
+fn answer_of(result: &Value) -> Result<ToolAnswer> {
     if result.get("inputRequests").is_some() {
         bail!("the tool asks its client something, and a shell cannot answer");
     }
@@ -148,7 +148,7 @@ fn answer_of(result: &Value) -> Result<Answer> {
     let texts = blocks.into_iter().flatten();
     let texts = texts.filter_map(|block| block.get("text").and_then(Value::as_str));
     let text = texts.collect::<Vec<_>>().join("\n");
-    Ok(Answer {
+    Ok(ToolAnswer {
         text: (!text.is_empty()).then_some(text),
         structured: result.get("structuredContent").map(Value::to_string),
         is_error: result.get("isError") == Some(&Value::Bool(true)),
@@ -159,8 +159,8 @@ fn answer_of(result: &Value) -> Result<Answer> {
 mod tests {
     use super::*;
 
-    fn reply(is_stream: bool, body: &str) -> HttpReply {
-        HttpReply {
+    fn reply(is_stream: bool, body: &str) -> EndpointReply {
+        EndpointReply {
             status: 200,
             is_stream,
             body: body.to_owned(),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do() {
-        let refused = HttpReply {
+        let refused = EndpointReply {
             status: 401,
             is_stream: false,
             body: String::new(),

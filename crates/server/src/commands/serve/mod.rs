@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use sandbox::{Exception, ExceptionRights, LiveRoot, Protection, Roots, Users};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use toolset::guide::GuideState;
 use toolset::{Admission, CallObserver, Deployment, Service};
@@ -28,7 +29,7 @@ use crate::http::{self, CredentialStore, DoorLimits, HttpGauges, listener};
 use crate::in_force::InForce;
 use crate::log::{self, AuditFile};
 use crate::operator_files::{self, reason};
-use crate::process_figures::ProcessFigures;
+use crate::process_usage::ProcessFigures;
 use crate::settings::{OAuthSettings, RootSettings, Settings, Transport};
 use crate::{histories, open_roots, root_watch, service_manager, signals, stdio, tool_sets};
 
@@ -48,9 +49,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     let (roots, protection) = (opened.roots, opened.protection);
 
     let log = log::start(settings, opened.audit)?;
-    histories::recover(&roots);
-    histories::prune_in_background(&roots);
-    histories::heed_the_dead(&roots);
+    tend_histories(&roots);
     missing.iter().for_each(warn_of_missing);
     opened.project.iter().for_each(GuideProject::warn);
     let (listener, admin) = (opened.listener, opened.admin);
@@ -61,20 +60,9 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
         observer,
         ..deployment(settings, &roots, opened.users, reopening(&protection))
     })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    // Before anyone is told that the server is there: a SIGHUP that comes sooner would end it.
-    let hangups = {
-        let _inside = runtime.enter();
-        signals::hangups()
-    };
-    announce(
-        settings,
-        arguments,
-        (listener.as_ref(), admin.as_ref()),
-        &protection,
-    );
+    let (runtime, hangups) = start_runtime()?;
+    let listeners = (listener.as_ref(), admin.as_ref());
+    announce(settings, arguments, listeners, &protection);
     let shared = SharedParts {
         admission: Arc::new(InForce::new(admission)),
         credentials: opened.credentials,
@@ -104,8 +92,28 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     ended
 }
 
+/// Ends what was under way when the process last stopped, and keeps the histories in their bounds from now on.
+fn tend_histories(roots: &Roots) {
+    histories::recover(roots);
+    histories::prune_in_background(roots);
+    histories::heed_the_dead(roots);
+}
+
+/// Starts the threads for calls. From now on SIGHUP does not end the process, so this comes before anyone is told that the
+/// server is there.
+fn start_runtime() -> Result<(Runtime, Option<Signal>)> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let hangups = {
+        let _inside = runtime.enter();
+        signals::hangups()
+    };
+    Ok((runtime, hangups))
+}
+
 /// What needs files outside the roots.
-struct Opened {
+struct OpenedParts {
     roots: Roots,
     project: Option<GuideProject>,
     listener: Option<TcpListener>,
@@ -118,7 +126,7 @@ struct Opened {
 }
 
 /// Opens everything that needs files outside the roots, then locks the process in.
-fn open(settings: &Settings) -> Result<Opened> {
+fn open(settings: &Settings) -> Result<OpenedParts> {
     let roots = open_roots::open(settings)?;
     tool_sets::check(settings, &roots)?;
     let project = guide_project::open(settings)?;
@@ -135,7 +143,7 @@ fn open(settings: &Settings) -> Result<Opened> {
     let resolver = resolver_files(settings);
     let exceptions = exceptions(settings, &resolver);
     let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions)?;
-    Ok(Opened {
+    Ok(OpenedParts {
         roots,
         project,
         listener,

@@ -340,10 +340,8 @@ async fn a_request_without_a_good_token_is_led_to_the_metadata() {
     let expired = issuer.sign(&header(), &with(claims(), "exp", json!(1)));
     let (status, challenge) = refused(Some(&format!("Bearer {expired}"))).await;
     let error = r#"error="invalid_token", error_description="the token has expired""#;
-    assert_eq!(
-        (status, challenge),
-        (401, format!("Bearer {error}, {there}"))
-    );
+    assert_eq!(status, 401);
+    assert_eq!(challenge, format!("Bearer {error}, {there}"));
     let (status, challenge) = refused(Some("Basic x")).await;
     assert!(
         status == 401 && challenge.contains("invalid_token"),
@@ -352,10 +350,8 @@ async fn a_request_without_a_good_token_is_led_to_the_metadata() {
     let stranger = issuer.sign(&header(), &claims());
     let (status, challenge) = refused(Some(&format!("Bearer {stranger}"))).await;
     let error = r#"error="insufficient_scope""#;
-    assert_eq!(
-        (status, challenge),
-        (403, format!("Bearer {error}, {there}"))
-    );
+    assert_eq!(status, 403);
+    assert_eq!(challenge, format!("Bearer {error}, {there}"));
 }
 
 #[test]

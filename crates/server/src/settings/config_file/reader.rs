@@ -2,7 +2,7 @@
 //!
 //! A map is read key by key and then closed: what nobody asked for is an unknown key.
 
-use ops::text::near::nearest;
+use ops::text::near_names::nearest;
 
 use super::yaml::YamlValue;
 use crate::settings::choices::WordValue;

@@ -82,10 +82,8 @@ async fn faults_a_change_that_cannot_be_recorded_is_refused_and_none_goes_unreco
     );
     let failing = |line: &Value| line["message"] == "the audit file cannot be written";
     let line = server.logged(failing).await;
-    assert_eq!(
-        (line["level"].as_str(), line["changes"].as_str()),
-        (Some("ERROR"), Some("refused"))
-    );
+    assert_eq!(line["level"].as_str(), Some("ERROR"));
+    assert_eq!(line["changes"].as_str(), Some("refused"));
     // With room again changes are made again.
     std::fs::remove_file(&filler).unwrap();
     let again = async || {

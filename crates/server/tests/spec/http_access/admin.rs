@@ -223,7 +223,8 @@ async fn admin_a_change_is_shown_line_by_line() {
     let diff = diff.json();
     let text = diff["diff"].as_str().expect("a diff");
     assert!(text.contains("\n-old\n+new\n"), "{text}");
-    assert_eq!((&diff["added"], &diff["removed"]), (&json!(1), &json!(1)));
+    assert_eq!(diff["added"], json!(1));
+    assert_eq!(diff["removed"], json!(1));
     assert_eq!(diff["truncated"], false);
     // Of what is no text nothing is known.
     let bytes = json!({"root": "workspace", "path": "b", "content": "AP8A", "encoding": "base64"});

@@ -191,10 +191,8 @@ async fn audit_chain_a_file_of_an_older_version_is_continued() {
     recorded(&logs, 2, Transport::Stdio).await;
     let (code, verdict) = verify(&[&logs.join(FILE)]).await;
     assert_eq!(code, Some(0), "{verdict}");
-    assert_eq!(
-        (verdict["lines"].as_u64(), verdict["seq"].as_u64()),
-        (Some(4), Some(2))
-    );
+    assert_eq!(verdict["lines"].as_u64(), Some(4));
+    assert_eq!(verdict["seq"].as_u64(), Some(2));
     assert!(
         verdict["notes"][0]
             .as_str()
@@ -206,7 +204,8 @@ async fn audit_chain_a_file_of_an_older_version_is_continued() {
         .replacen("call\"}\n{\"time", "cold\"}\n{\"time", 1);
     std::fs::write(logs.join(FILE), altered).unwrap();
     let (code, verdict) = verify(&[&logs.join(FILE)]).await;
-    assert_eq!((code, &verdict["line"]), (Some(1), &json!(2)), "{verdict}");
+    assert_eq!(code, Some(1), "{verdict}");
+    assert_eq!(verdict["line"], json!(2), "{verdict}");
 }
 
 #[tokio::test]
@@ -229,11 +228,8 @@ async fn audit_chain_rotated_files_are_one_chain() {
     assert_eq!(verdict["seq"], 5);
     // Each file is whole by itself too.
     let (code, verdict) = verify(&[&two]).await;
-    assert_eq!(
-        (code, &verdict["first_seq"]),
-        (Some(0), &json!(3)),
-        "{verdict}"
-    );
+    assert_eq!(code, Some(0), "{verdict}");
+    assert_eq!(verdict["first_seq"], json!(3), "{verdict}");
     // A file between them is missing.
     let ended = run(&[&one, &last], &[]).await;
     assert_eq!(ended.code, Some(1), "{ended:?}");

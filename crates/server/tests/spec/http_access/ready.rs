@@ -32,7 +32,8 @@ async fn ready_says_whether_the_roots_answer() {
         .start(Transport::Http)
         .await;
     let reply = server.http().get("/ready").await;
-    assert_eq!((reply.status, reply.body.as_str()), (200, "ready"));
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.body.as_str(), "ready");
     assert_eq!(server.http().send("POST", "/ready", &[]).await.status, 405);
     std::fs::rename(tree.join("root"), tree.join("elsewhere")).unwrap();
     let is_told = becomes(async || server.http().get("/ready").await.status == 503);

@@ -242,10 +242,8 @@ async fn resources_go_by_the_allowlist_and_are_counted_and_logged_like_tools() {
     assert_eq!(outside["data"]["code"], "path_outside_root");
     let wanted = |line: &Value| line["message"] == "violation" && line["path"] == "../x";
     let line = peer.wire.logged(wanted).await;
-    assert_eq!(
-        (&line["tool"], &line["root"]),
-        (&json!("resources/read"), &json!("open"))
-    );
+    assert_eq!(line["tool"], json!("resources/read"));
+    assert_eq!(line["root"], json!("open"));
     let page = peer.wire.http().get("/metrics").await.body;
     let counted = page.lines().any(|line| {
         line.contains("tool=\"resources/read\"") && line.contains("ok") && line.ends_with(" 1")
