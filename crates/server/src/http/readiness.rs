@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hyper::body::Bytes;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Method, StatusCode};
 use sandbox::LiveRoot;
 use tokio_util::sync::CancellationToken;
@@ -70,16 +72,24 @@ impl Readiness {
             return method_not_allowed("GET, HEAD");
         }
         if self.is_draining() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "draining");
+            return later("draining");
         }
         for probe in self.probes() {
             if !probe.answers().await {
                 let message = format!("root {} does not answer", probe.name);
-                return text(StatusCode::SERVICE_UNAVAILABLE, message);
+                return later(message);
             }
         }
         text(StatusCode::OK, "ready")
     }
+}
+
+/// Says that the process is not ready, and when to ask again.
+fn later(message: impl Into<Bytes>) -> HttpReply {
+    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, message);
+    let soon = HeaderValue::from_static("1");
+    reply.headers_mut().insert(RETRY_AFTER, soon);
+    reply
 }
 
 impl Probe {

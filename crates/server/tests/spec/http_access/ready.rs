@@ -37,6 +37,8 @@ async fn ready_says_whether_the_roots_answer() {
     std::fs::rename(tree.join("root"), tree.join("elsewhere")).unwrap();
     let is_told = becomes(async || server.http().get("/ready").await.status == 503);
     assert!(is_told.await, "a root that is gone is not ready");
+    let reply = server.http().get("/ready").await;
+    assert_eq!(reply.header("retry-after"), Some("1"));
     assert_eq!(server.http().get("/health").await.status, 200);
 }
 
@@ -57,7 +59,9 @@ async fn ready_is_over_at_sigterm_while_running_calls_finish_and_every_answer_en
     assert!(runs.await, "the watch waits");
     server.terminate();
     assert!(becomes(async || http.get("/ready").await.status == 503).await);
-    assert_eq!(http.get("/ready").await.body, "draining");
+    let draining = http.get("/ready").await;
+    assert_eq!(draining.body, "draining");
+    assert_eq!(draining.header("retry-after"), Some("1"));
     assert_eq!(http.get("/health").await.status, 200);
     let late = http
         .post("/mcp", &[], &call(2, "read_file", json!({"path": "f"})))
