@@ -324,7 +324,7 @@ impl Endpoint {
                     .begin_with(from.live.clone(), greeting, from.owner(), from.client())
                     .await;
                 let (session, reply) = begun.map_err(|_| no_room())?;
-                return Ok(begun_session(session, &reply.message));
+                return Ok(begun_session(session, reply.message));
             }
             message => message,
         };
@@ -395,7 +395,7 @@ fn whole(reply: Option<mcp::Response>, judged: &Judged) -> HttpReply {
     answers::held_json(status, reply.message, reply.held)
 }
 
-fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> HttpReply {
+fn begun_session(session: Option<Arc<Session>>, message: Vec<u8>) -> HttpReply {
     let mut reply = answers::ended_events(mcp::event(message, None));
     // A session id has only characters that a header may have.
     if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {
