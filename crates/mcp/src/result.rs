@@ -7,8 +7,8 @@ use rmcp::model::{ErrorData, RequestId};
 use serde::Serialize;
 use toolset::{Media, MediaKind, ResourceLink, ToolResult, escape};
 
-/// The bytes around the text and the structured content of a reply.
-const ROOM_BESIDES: usize = 160;
+/// The bytes around the text and the structured content of a reply, also as an event of a stream.
+const ROOM_BESIDES: usize = 256;
 
 /// How results are worded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

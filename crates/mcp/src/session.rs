@@ -354,7 +354,7 @@ impl Session {
             let reply = serving.await;
             drop(body);
             if let Some(reply) = reply {
-                stream.push(&reply.message, reply.held);
+                stream.push(reply.message, reply.held);
             }
             stream.end();
             session.touch();

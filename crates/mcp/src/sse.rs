@@ -19,13 +19,13 @@ pub const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 /// How long a client should wait before it comes back to a stream that broke, in milliseconds.
 const RETRY_MS: u32 = 3000;
 
+/// What stands before a message.
+const DATA: &[u8] = b"data: ";
+
 /// A message as an event of a stream that cannot be resumed.
 #[must_use]
-pub fn event(message: &[u8], held: Option<Reserved>) -> Bytes {
-    let mut event = Vec::with_capacity(message.len() + 16);
-    push_data(&mut event, message);
-    event.push(b'\n');
-    held_bytes(event, held)
+pub fn event(message: Vec<u8>, held: Option<Reserved>) -> Bytes {
+    held_bytes(as_event(message, "\n\n"), held)
 }
 
 /// Bytes that keep their room in the budget until the last of them is written.
@@ -48,11 +48,13 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
-fn push_data(event: &mut Vec<u8>, message: &[u8]) {
-    // A message is JSON in one line, so it is one line of data.
-    event.extend_from_slice(b"data: ");
-    event.extend_from_slice(message);
-    event.push(b'\n');
+/// Makes a message the event itself: a large one is moved inside of its memory, not copied to more of it. A message is JSON
+/// in one line, so it is one line of data.
+fn as_event(mut message: Vec<u8>, tail: &str) -> Vec<u8> {
+    message.reserve_exact(DATA.len() + tail.len());
+    message.splice(..0, DATA.iter().copied());
+    message.extend_from_slice(tail.as_bytes());
+    message
 }
 
 /// The place of an event: its number, and the stream it is in if that belongs to one request.
@@ -190,15 +192,15 @@ impl Stream {
 
     /// Sends an empty event that tells the client how to come back.
     pub(crate) fn invite_back(&self) {
-        self.add(b"", Some(RETRY_MS), None);
+        self.add(Vec::new(), Some(RETRY_MS), None);
     }
 
     /// Sends a message, with its room in the budget if it is large. Says whether the stream is still open for it.
-    pub(crate) fn push(&self, message: &[u8], held: Option<Reserved>) -> bool {
+    pub(crate) fn push(&self, message: Vec<u8>, held: Option<Reserved>) -> bool {
         self.add(message, None, held)
     }
 
-    fn add(&self, message: &[u8], retry: Option<u32>, held: Option<Reserved>) -> bool {
+    fn add(&self, message: Vec<u8>, retry: Option<u32>, held: Option<Reserved>) -> bool {
         let mut state = self.lock();
         if state.ended_at.is_some() {
             return false;
@@ -207,18 +209,15 @@ impl Stream {
             number: state.first + state.events.len() as u64,
             stream: self.name,
         };
-        let mut event = Vec::with_capacity(message.len() + 48);
-        push_data(&mut event, message);
-        let mut tail = format!("id: {id}\n");
+        let mut tail = format!("\nid: {id}\n");
         if let Some(retry) = retry {
             // Writing to a string does not fail.
             let _ = writeln!(tail, "retry: {retry}");
         }
-        event.extend_from_slice(tail.as_bytes());
-        event.push(b'\n');
+        tail.push('\n');
         let event = Event {
             is_held: held.is_some(),
-            bytes: held_bytes(event, held),
+            bytes: held_bytes(as_event(message, &tail), held),
         };
         state.kept.add(&event);
         state.events.push_back(event);
@@ -321,11 +320,11 @@ impl Drop for StreamState {
 
 impl Outbox for Stream {
     fn try_send(&self, message: Vec<u8>) -> bool {
-        self.push(&message, None)
+        self.push(message, None)
     }
 
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        let is_open = self.push(&message, None);
+        let is_open = self.push(message, None);
         Box::pin(std::future::ready(is_open))
     }
 }
@@ -341,7 +340,7 @@ pub(crate) struct UnhurriedStream(pub(crate) Stream);
 
 impl Outbox for UnhurriedStream {
     fn try_send(&self, message: Vec<u8>) -> bool {
-        self.0.unread() < MOST_UNREAD && self.0.push(&message, None)
+        self.0.unread() < MOST_UNREAD && self.0.push(message, None)
     }
 
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
@@ -349,7 +348,7 @@ impl Outbox for UnhurriedStream {
             while self.0.unread() >= MOST_UNREAD && self.0.ended_at().is_none() {
                 tokio::time::sleep(UNREAD_STEP).await;
             }
-            self.0.push(&message, None)
+            self.0.push(message, None)
         })
     }
 }
@@ -435,14 +434,14 @@ mod tests {
         let kept = KeptBytes::default();
         let stream = Stream::new(Some(0), &kept);
         let mut reader = stream.read_after(None);
-        stream.push(&vec![b'x'; 3 * KEPT_BYTES], None);
+        stream.push(vec![b'x'; 3 * KEPT_BYTES], None);
         stream.end();
         assert!(kept.is_over(), "nobody has read it yet");
         assert!(text(&mut reader).is_some());
         assert_eq!(bytes(&kept), 0);
         let unread = Stream::new(Some(1), &kept);
         let reader = unread.read_after(None);
-        unread.push(&vec![b'x'; 3 * KEPT_BYTES], None);
+        unread.push(vec![b'x'; 3 * KEPT_BYTES], None);
         drop(reader);
         assert_eq!(bytes(&kept), 0, "its reader hung up");
     }
@@ -456,11 +455,21 @@ mod tests {
     }
 
     #[test]
+    fn a_message_with_room_to_spare_is_its_event_without_a_copy() {
+        let mut message = Vec::with_capacity(100);
+        message.extend_from_slice(b"{}");
+        let place = message.as_ptr();
+        let event = event(message, None);
+        assert_eq!(event, "data: {}\n\n");
+        assert_eq!(event.as_ptr(), place);
+    }
+
+    #[test]
     fn events_have_numbers_and_say_how_to_come_back() {
         let stream = Stream::new(Some(4), &KeptBytes::default());
         let mut reader = stream.read_after(None);
         stream.invite_back();
-        stream.push(b"{}", None);
+        stream.push(b"{}".to_vec(), None);
         assert_eq!(
             text(&mut reader).unwrap(),
             "data: \nid: 0/4\nretry: 3000\n\n"
@@ -469,7 +478,7 @@ mod tests {
         assert_eq!(text(&mut reader).unwrap(), "pending");
         stream.end();
         assert_eq!(text(&mut reader), None);
-        stream.push(b"late", None);
+        stream.push(b"late".to_vec(), None);
         assert_eq!(text(&mut reader), None);
     }
 
@@ -478,7 +487,7 @@ mod tests {
         let stream = Stream::new(None, &KeptBytes::default());
         let broken = stream.read_after(None);
         for message in ["a", "b", "c"] {
-            stream.push(message.as_bytes(), None);
+            stream.push(message.as_bytes().to_vec(), None);
         }
         drop(broken);
         assert!(!stream.has_reader());
@@ -498,15 +507,15 @@ mod tests {
         let kept = KeptBytes::default();
         let stream = Stream::new(None, &kept);
         let mut reader = stream.read_after(None);
-        stream.push(b"a", None);
-        stream.push(b"b", None);
+        stream.push(b"a".to_vec(), None);
+        stream.push(b"b".to_vec(), None);
         text(&mut reader);
         stream.forget_read();
         assert_eq!(bytes(&kept), "data: b\nid: 1\n\n".len());
         drop(reader);
         stream.forget_read();
         assert_eq!(bytes(&kept), 0);
-        stream.push(b"c", None);
+        stream.push(b"c".to_vec(), None);
         let mut reader = stream.read_after(None);
         assert_eq!(text(&mut reader).unwrap(), "data: c\nid: 2\n\n");
         drop((stream, reader));

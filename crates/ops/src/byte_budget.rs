@@ -360,7 +360,7 @@ impl ReplyRoom {
             return Ok(());
         }
         let mut held = self.budget.held();
-        if held.growing.is_none() && own.bytes > 0 {
+        if own.bytes > 0 && self.may_begin_growing(&held, own) {
             held.growing = Some(self.number);
         }
         let may_grow = held.growing == Some(self.number);
@@ -389,7 +389,7 @@ impl ReplyRoom {
         let mut held = budget.held();
         loop {
             let check = budget.check(&held, &self.client, own.bytes, bytes);
-            if check.is_err() && held.growing.is_none() {
+            if check.is_err() && self.may_begin_growing(&held, own) {
                 held.growing = Some(self.number);
             }
             if check.is_ok() || held.growing == Some(self.number) {
@@ -404,6 +404,13 @@ impl ReplyRoom {
             let woken = budget.freed.wait_timeout(held, LOOK_EVERY);
             (held, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Whether this call may grow beyond the budget. Not while its client has much that it has not read: otherwise each reply
+    /// that is made would let in another, however many wait to be read.
+    fn may_begin_growing(&self, held: &BudgetState, own: &Reserved) -> bool {
+        let others_of_client = held.of(&self.client).saturating_sub(own.bytes);
+        held.growing.is_none() && others_of_client <= self.budget.limits.of_one / 2
     }
 
     /// Gives the turn to grow beyond the budget to another call.
@@ -574,6 +581,21 @@ mod tests {
         drop((first, second, hasty));
         assert_eq!(budget.bytes_held(), 0);
         assert!(budget.held().growing.is_none());
+    }
+
+    #[test]
+    fn who_has_much_to_read_may_not_grow_beyond_the_budget() {
+        let (budget, a) = (budget(), client("a"));
+        let room = ReplyRoom::new(Arc::clone(&budget), Arc::clone(&a), Duration::ZERO);
+        let never = Cancel::never();
+        let unread = budget.hold(&a, 3 * MIB);
+        room.try_grow(MIB).unwrap();
+        assert!(room.try_grow(2 * MIB).is_err());
+        assert!(room.wait_to_grow(20 * MIB, &never).is_err());
+        let other = ReplyRoom::new(Arc::clone(&budget), client("b"), Duration::ZERO);
+        other.wait_to_grow(20 * MIB, &never).unwrap();
+        drop((unread, other));
+        room.wait_to_grow(20 * MIB, &never).unwrap();
     }
 
     #[test]

@@ -23,8 +23,9 @@ const PATHS_TOLD: usize = 1000;
 /// The largest files whose difference is worked out line by line, and how much of it is told.
 const DIFFED_MAX: u64 = 4 * 1024 * 1024;
 const DIFF_TOLD: usize = 64 * 1024;
-/// How long that may take; after it the difference is coarser, but right.
-pub(crate) const DIFF_TIME: Duration = Duration::from_secs(2);
+/// How long that may take; after it the difference is coarser, but right. It is worked out in one go, so other calls have no
+/// turn meanwhile.
+pub(crate) const DIFF_TIME: Duration = Duration::from_millis(200);
 /// How many lines around a change a difference has.
 const DIFF_CONTEXT: usize = 3;
 /// How many entries a unit has, and how many bytes of a pair it compares.
@@ -134,7 +135,7 @@ pub(crate) fn compare_files(
     context: &Context,
 ) -> Result<ComparedFiles> {
     let sizes = (one.metadata.size, other.metadata.size);
-    let stop = || context.cancel.must_stop();
+    let stop = || context.cancel.check_and_give_way().is_err();
     let equal = sizes.0 == sizes.1 && same_content(one, other, 0, u64::MAX, &stop)?.same;
     context.cancel.check()?;
     let mut compared = ComparedFiles {
@@ -144,10 +145,12 @@ pub(crate) fn compare_files(
         truncated: false,
     };
     if !equal && sizes.0.max(sizes.1) <= DIFFED_MAX {
+        context.take_room(sizes.0.saturating_add(sizes.1))?;
         let read = |open| read_up_to(open, 0, DIFFED_MAX, &context.cancel);
         let (old, new) = (read(one)?, read(other)?);
         let texts = encoding::utf8(&old).zip(encoding::utf8(&new));
         let diff = texts.map(|(old, new)| diff((&one.path, old), (&other.path, new)));
+        context.cancel.check_and_give_way()?;
         compared.truncated = diff.as_ref().is_some_and(|diff| diff.len() > DIFF_TOLD);
         compared.diff = diff.map(|diff| whole_lines(diff, DIFF_TOLD));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::byte_budget::ReplyRoom;
+use crate::byte_budget::{ReplyRoom, Reserved, SMALL_BYTES};
 use crate::consent::{Consent, Planned};
 use crate::error::{Error, Result};
 use crate::line_index_cache::LineIndexCache;
@@ -84,7 +84,21 @@ impl Context {
             None => Ok(()),
         }
     }
+
+    /// Takes room for work that only helps, if there is some now. It is free again when the work is done.
+    pub(crate) fn spare_room(&self, bytes: u64) -> Option<SpareRoom> {
+        match &self.room {
+            Some(room) if bytes > SMALL_BYTES => room.keep(bytes).ok().map(SpareRoom),
+            _ => Some(SpareRoom(None)),
+        }
+    }
 }
+
+/// Room that is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SpareRoom(
+    #[expect(dead_code, reason = "it only has to be held")] Option<Reserved>,
+);
 
 /// When to stop: a deadline and a way to give up; and a counter that the caller can watch.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use sandbox::{Metadata, OpenFile};
 
+use crate::byte_budget::COPIES;
 use crate::context::Context;
 use crate::edit::{BatchTurn, Edited, StagedFiles, WHOLE_FILE_MAX};
 use crate::error::{EditFault, Error, RequestPart, Result};
@@ -24,6 +25,8 @@ use crate::write::WriteEffect;
 
 /// The largest file that a diff is made of.
 const DIFFED_MAX: u64 = 4 * 1024 * 1024;
+/// The most of a file that is copied to find what an edit may have meant.
+const COPIED_MAX: u64 = 8 * 1024 * 1024;
 /// How many changes of a call are shown.
 pub const CHANGES_SHOWN: usize = 10;
 
@@ -263,6 +266,12 @@ impl<'e, 'a> FileWork<'e, 'a> {
         if self.checked {
             return self.plan_with(&mut reader(open, &self.context.cancel), edit, room);
         }
+        // An edit whose place is not found is looked for in copies of the text.
+        let copied = open.metadata.size.min(COPIED_MAX);
+        let spare = self.context.spare_room(copied.saturating_mul(COPIES));
+        if spare.is_none() {
+            self.context.take_room(copied)?;
+        }
         self.pieces = Pieces::whole(open.metadata.size);
         let mut check = CheckedRead::new(self.edited, open);
         let mut base = reader(open, &self.context.cancel);
@@ -295,7 +304,12 @@ impl<'e, 'a> FileWork<'e, 'a> {
 
     fn describe(&self, diff_context: Option<usize>) -> Result<EditedFile> {
         let path = self.edited.path();
-        let fault = syntax::new_fault(&path, &|| self.before(), &|| self.after())?;
+        let fault = syntax::new_fault(
+            &path,
+            &|| self.before(),
+            (&|| self.after(), self.pieces.length()),
+            self.context,
+        )?;
         Ok(EditedFile {
             replaced: self.replaced,
             effect: if self.edited.exists() {

@@ -115,7 +115,12 @@ impl Operation for Glob {
 
     fn run(self, context: &Context) -> Result<Globbed> {
         let cancel = context.cancel.within(self.timeout);
-        with_room(context, |gathered| self.try_run(context, &cancel, gathered))
+        let search = |gathered: &_| self.try_run(context, &cancel, gathered);
+        let found = with_room(context, search)?;
+        if found.entries.is_empty() {
+            self.place.refuse_removed_top()?;
+        }
+        Ok(found)
     }
 }
 

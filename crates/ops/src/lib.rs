@@ -93,7 +93,7 @@ pub use list::{Detail, Hidden, List, ListEntry, Listed};
 pub use make_directory::{MadeDirectory, MakeDirectory, OnExistingDirectory};
 pub use move_to::{Method, Move, Moved};
 pub use operation::Operation;
-pub use patch::{Patch, PatchTarget, Patched};
+pub use patch::{Patch, PatchTarget, Patched, names_in_patch};
 pub use pattern::{Case, FileFilter, Pattern, Syntax};
 pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;

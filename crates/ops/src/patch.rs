@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sandbox::Root;
 
-use crate::context::Context;
+use crate::context::{Cancel, Context};
 use crate::edit::{Edited, StagedFiles, WHOLE_FILE_MAX, refuse_twice};
 use crate::edit_files::CHANGES_SHOWN;
 use crate::error::{Error, RequestPart, Result, Wanted};
@@ -64,6 +64,12 @@ impl Operation for Patch {
     fn run(self, context: &Context) -> Result<Vec<Patched>> {
         self.run_naming(context, |_| ())
     }
+}
+
+/// The names of the files that a patch changes, as it has them; also of a patch that is malformed.
+#[must_use]
+pub fn names_in_patch(patch: &str, cancel: &Cancel) -> Vec<String> {
+    patch::read(patch, cancel).names
 }
 
 impl Patch {
@@ -154,7 +160,7 @@ fn patch_one(
     let after = || Ok(content.clone());
     let patched = Patched {
         changes: changed_lines(&mut text::reader(&content), &changes)?,
-        fault: syntax::new_fault(&path, &before, &after)?,
+        fault: syntax::new_fault(&path, &before, (&after, content.len() as u64), context)?,
         size: content.len() as u64,
         version: None,
         hunks,

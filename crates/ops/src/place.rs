@@ -197,9 +197,32 @@ impl Place {
         located.is_ok_and(|located| located.metadata().is_some())
     }
 
+    /// Fails if this is the root's top and its directory was removed: then nothing is in it, and that is no answer.
+    pub(crate) fn refuse_removed_top(&self) -> Result<()> {
+        let is_top = self
+            .locate(Follow::Last)
+            .is_ok_and(|located| located.is_root());
+        if is_top && self.root.is_removed() {
+            return Err(Error::NotFound {
+                path: self.path.as_given().to_owned(),
+                wanted: Wanted::Directory,
+                near: Vec::new(),
+                denied: false,
+            });
+        }
+        Ok(())
+    }
+
     /// Opens a regular file if that waits for nothing.
     pub(crate) fn try_open_inline(&self) -> Option<OpenFile> {
         self.root.try_open_inline(&self.path)
+    }
+
+    /// Tells whether a file is large, as far as that is known without waiting.
+    #[must_use]
+    pub fn is_large_inline(&self) -> bool {
+        let open = self.try_open_inline();
+        open.is_some_and(|open| open.metadata.size > crate::read::LARGE)
     }
 
     /// Looks up where a file is to be written: a missing place, or a regular file.

@@ -2,6 +2,7 @@
 
 use serde::de::IgnoredAny;
 
+use crate::context::Context;
 use crate::error::Result;
 use crate::text::encoding;
 
@@ -28,13 +29,18 @@ enum Language {
     Toml,
 }
 
-/// The fault of a file that has one now and had none before; a file that is new had none.
+/// The fault of a file that has one now and had none before; a file that is new had none. `size` is what it has now. Without
+/// room for parsing it tells none.
 pub(crate) fn new_fault(
     path: &str,
     before: &dyn Fn() -> Result<Option<Vec<u8>>>,
-    after: &dyn Fn() -> Result<Vec<u8>>,
+    (after, size): (&dyn Fn() -> Result<Vec<u8>>, u64),
+    context: &Context,
 ) -> Result<Option<SyntaxFault>> {
-    let Some(language) = Language::of(path) else {
+    let Some(language) = Language::of(path).filter(|_| size <= PARSED_MAX) else {
+        return Ok(None);
+    };
+    let Some(_room) = context.spare_room(size.saturating_mul(language.footprint())) else {
         return Ok(None);
     };
     let Some(fault) = language.fault(&after()?) else {
@@ -52,6 +58,15 @@ impl Language {
             "yaml" | "yml" => Some(Language::Yaml),
             "toml" => Some(Language::Toml),
             _ => None,
+        }
+    }
+
+    /// How many times its size a text takes in memory while it is parsed, about.
+    fn footprint(self) -> u64 {
+        match self {
+            Language::Json | Language::Yaml => 2,
+            // It is parsed to a tree that keeps every blank.
+            Language::Toml => 24,
         }
     }
 
@@ -102,10 +117,47 @@ fn without_place(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::byte_budget::{ByteBudget, ByteLimits, ReplyRoom};
+    use crate::testing::context;
+    use std::sync::Arc;
+    use std::time::Duration;
 
     fn fault(path: &str, before: Option<&str>, after: &str) -> Option<SyntaxFault> {
         let before = || Ok(before.map(|text| text.as_bytes().to_vec()));
-        new_fault(path, &before, &|| Ok(after.as_bytes().to_vec())).unwrap()
+        fault_within(path, &before, after, &context())
+    }
+
+    fn fault_within(
+        path: &str,
+        before: &dyn Fn() -> Result<Option<Vec<u8>>>,
+        after: &str,
+        context: &Context,
+    ) -> Option<SyntaxFault> {
+        let text = || Ok(after.as_bytes().to_vec());
+        new_fault(path, before, (&text, after.len() as u64), context).unwrap()
+    }
+
+    #[test]
+    fn parsing_takes_room_and_is_left_out_without() {
+        let limits = ByteLimits {
+            all: 1024 * 1024,
+            of_one: 1024 * 1024,
+        };
+        let budget = ByteBudget::new(limits);
+        let client: Arc<str> = "client".into();
+        let room = ReplyRoom::new(Arc::clone(&budget), Arc::clone(&client), Duration::ZERO);
+        let context = Context {
+            room: Some(Arc::new(room)),
+            ..context()
+        };
+        let new = || Ok(None);
+        let bad = format!("{}b = \n", "# a line\n".repeat(1_000));
+        let held = budget.hold(&client, limits.of_one - 100_000);
+        assert_eq!(fault_within("a.toml", &new, &bad, &context), None);
+        assert!(fault_within("a.yaml", &new, "a: [\n", &context).is_some());
+        drop(held);
+        assert!(fault_within("a.toml", &new, &bad, &context).is_some());
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[test]

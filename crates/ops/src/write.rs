@@ -138,7 +138,12 @@ impl Write {
             }
             WriteMode::Overwrite | WriteMode::CreateOnly => Ok(self.bytes.clone()),
         };
-        syntax::new_fault(&located.path(), &before, &after)
+        let kept = match self.mode {
+            WriteMode::Append => located.metadata().map_or(0, |metadata| metadata.size),
+            WriteMode::Overwrite | WriteMode::CreateOnly => 0,
+        };
+        let size = kept.saturating_add(self.bytes.len() as u64);
+        syntax::new_fault(&located.path(), &before, (&after, size), context)
     }
 
     fn append(&self, located: &Located<'_>, context: &Context) -> Result<Metadata> {

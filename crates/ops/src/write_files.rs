@@ -94,7 +94,12 @@ impl FileToWrite {
             WriteMode::Append => Ok([before()?.unwrap_or_default(), self.bytes.clone()].concat()),
             WriteMode::Overwrite | WriteMode::CreateOnly => Ok(self.bytes.clone()),
         };
-        syntax::new_fault(&edited.path(), &before, &after)
+        let kept = match self.mode {
+            WriteMode::Append => edited.opened().map_or(0, |open| open.metadata.size),
+            WriteMode::Overwrite | WriteMode::CreateOnly => 0,
+        };
+        let size = kept.saturating_add(self.bytes.len() as u64);
+        syntax::new_fault(&edited.path(), &before, (&after, size), context)
     }
 
     fn written(

@@ -100,6 +100,12 @@ impl OpenFile {
         }
         self.content.is_some()
     }
+
+    /// Its first bytes, if it has more than these and they are in memory, so that nothing is waited for.
+    #[must_use]
+    pub fn try_beginning_inline(&self, length: usize) -> Option<Vec<u8>> {
+        syscall::read_cached_beginning_unchecked(self.file.as_fd(), length)
+    }
 }
 
 impl Read for OpenFile {

@@ -205,6 +205,18 @@ pub(crate) fn read_cached_unchecked(file: BorrowedFd<'_>, size: usize) -> Option
     (length == size).then_some(bytes)
 }
 
+/// Reads the first bytes of a file if they are in memory; `None` if a disk would be waited for, or it has fewer.
+pub(crate) fn read_cached_beginning_unchecked(
+    file: BorrowedFd<'_>,
+    length: usize,
+) -> Option<Vec<u8>> {
+    before("preadv2");
+    let mut bytes = vec![0; length];
+    let buffers = &mut [IoSliceMut::new(&mut bytes)];
+    let read = rustix::io::preadv2(file, buffers, 0, ReadWriteFlags::NOWAIT).ok()?;
+    (read == length).then_some(bytes)
+}
+
 /// Reads once from `offset` on.
 pub(crate) fn read_at_unchecked(
     file: BorrowedFd<'_>,

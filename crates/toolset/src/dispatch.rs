@@ -2,10 +2,10 @@
 
 mod asking_first;
 mod encoding;
+mod inline;
 mod outcome;
 mod reload;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,8 +15,9 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 pub use self::encoding::{Encoded, Encoder, NoMessage};
+use self::inline::RestOfWork;
 use self::outcome::EndingCall;
-use crate::admission::{self, Admission, crashed, run_in_pool, run_with};
+use crate::admission::{self, Admission, run_in_pool, run_with};
 use crate::arguments;
 use crate::audit;
 use crate::call_watch::CallWatch;
@@ -26,7 +27,6 @@ use crate::client::Caller;
 use crate::confirm;
 use crate::contract::{CallSubject, Failure};
 use crate::deployment::{ClientGrant, Recorded};
-use crate::fair_queue::{CallSlot, Turn};
 use crate::history::{account_of, client_of};
 use crate::host_paths::HostDirectories;
 use crate::reply::{CallOutcome, EncodedReply};
@@ -174,14 +174,6 @@ struct BegunCall<'call> {
     call: Call,
     work: CallWork,
     watch: CallWatch<'call>,
-}
-
-/// What is left of work that could not end inline.
-struct RestOfWork {
-    work: Blocking,
-    weight: Weight,
-    /// The slot that it has already.
-    slot: Option<CallSlot>,
 }
 
 impl<'call> Dispatch<'call> {
@@ -400,10 +392,11 @@ impl<'call> Dispatch<'call> {
         let turn = self
             .admission
             .turn(&self.caller.allowance, &call.context.cancel);
-        let RestOfWork { work, weight, slot } = match self.try_inline(work, &call, &turn) {
-            Ok(reply) => return reply,
-            Err(rest) => rest,
-        };
+        let RestOfWork { work, weight, slot } =
+            match self.try_inline(work, &call, &turn, watch).await? {
+                Ok(reply) => return reply,
+                Err(rest) => rest,
+            };
         let late_end = self
             .changes()
             .then(|| LateEnd::new(self.entry.contract, subject, self.caller, &notes));
@@ -440,32 +433,6 @@ impl<'call> Dispatch<'call> {
 
     fn changes(self) -> bool {
         self.entry.tool.definition().effect != ToolEffect::Read
-    }
-
-    /// Runs work on this thread if it need not wait for anything: waking two threads would cost more than a small read.
-    fn try_inline(
-        self,
-        work: Blocking,
-        call: &Call,
-        turn: &Turn,
-    ) -> Result<Result<EncodedReply, Failure>, RestOfWork> {
-        let weight = work.weight();
-        let slot = if self.entry.tool.tries_inline() {
-            self.admission.try_enter(turn)
-        } else {
-            None
-        };
-        let Some(slot) = slot else {
-            return Err(RestOfWork { work, weight, slot });
-        };
-        catch_unwind(AssertUnwindSafe(|| work.try_inline(call)))
-            .unwrap_or_else(|panic| Ok(Err(crashed(Some(&*panic)))))
-            .map_err(|(work, weight)| RestOfWork {
-                work,
-                weight,
-                // A heavy call needs another slot than the one for small calls that it has.
-                slot: (weight == Weight::Small).then_some(slot),
-            })
     }
 }
 

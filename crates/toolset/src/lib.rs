@@ -22,6 +22,7 @@ mod fair_queue;
 pub mod files;
 pub mod guide;
 mod hash_algorithm;
+mod heavy_turn;
 mod history;
 mod host_paths;
 mod iso_time;
@@ -68,6 +69,7 @@ pub use deployment::{
     MemoryToolChoices, Recorded, Recorder, ReplyHalves, ReplyPolicy, RootGrant, TextForm,
 };
 pub use dispatch::{Encoded, Encoder, NoMessage, Service};
+pub use heavy_turn::{SMALL_MESSAGE, in_heavy_turn};
 pub use history::refusal_words;
 pub use host_paths::HostDirectories;
 pub use json::escape;

@@ -7,6 +7,7 @@ use ops::ErrorKind;
 use rmcp::model::InputRequiredResult;
 use serde::Serialize;
 
+use crate::admission::LATER_MS;
 use crate::contract::{Failure, FailureText, Worded};
 use crate::deployment::ReplyHalves;
 use crate::json;
@@ -227,7 +228,7 @@ impl RefusalKind {
             Failure::Operation(error) => match error.kind() {
                 ErrorKind::NotFound => RefusalKind::NotFound,
                 ErrorKind::NoRoom => RefusalKind::TooMany {
-                    retry_after_ms: None,
+                    retry_after_ms: Some(LATER_MS),
                 },
                 ErrorKind::Io | ErrorKind::Timeout | ErrorKind::DiskFull => RefusalKind::Internal,
                 _ => RefusalKind::Invalid,

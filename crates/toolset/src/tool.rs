@@ -132,7 +132,24 @@ impl Weight {
             Weight::Small
         }
     }
+
+    /// The weight of a change to parts of these files.
+    pub(crate) fn of_edit<'place>(places: impl IntoIterator<Item = &'place Place>) -> Weight {
+        let mut places = places.into_iter();
+        let is_large = places
+            .by_ref()
+            .take(LOOKED_AT_MAX)
+            .any(Place::is_large_inline);
+        if is_large || places.next().is_some() {
+            Weight::Heavy
+        } else {
+            Weight::Small
+        }
+    }
 }
+
+/// How many files are looked at to tell how much a change needs: more are much.
+const LOOKED_AT_MAX: usize = 16;
 
 /// What is left of work that was tried inline.
 pub type InlineRest<Reply> = Box<dyn FnOnce(&Call) -> ops::Result<Reply> + Send>;

@@ -11,6 +11,8 @@ use crate::text::{encoding, lines};
 
 /// The largest file that is decoded.
 const DECODED_MAX: u64 = 64 * 1024 * 1024;
+/// How many bytes tell an encoding.
+pub(super) const MARK: usize = 4;
 
 /// A part of a text.
 struct TextPart {
@@ -25,14 +27,8 @@ impl Reader<'_> {
         match self.request.text {
             TextPolicy::Encoding(encoding) => Ok(Some(encoding)),
             TextPolicy::DetectLegacy => {
-                let mark = read_up_to(&self.open, 0, 4, &self.context.cancel)?;
-                Ok(match mark.as_slice() {
-                    // UTF-32 begins like UTF-16.
-                    [0xff, 0xfe, 0, 0] => None,
-                    [0xff, 0xfe, ..] => Some(UTF_16LE),
-                    [0xfe, 0xff, ..] => Some(UTF_16BE),
-                    _ => None,
-                })
+                let mark = read_up_to(&self.open, 0, MARK as u64, &self.context.cancel)?;
+                Ok(marked_encoding(&mark))
             }
             TextPolicy::Detect | TextPolicy::Utf8 | TextPolicy::Never => Ok(None),
         }
@@ -45,6 +41,8 @@ impl Reader<'_> {
             _ => DECODED_MAX,
         };
         self.refuse_over(self.open.metadata.size, true, most)?;
+        // Whatever part is wanted, all of the file is held, and all of its text.
+        self.context.take_room(self.open.metadata.size)?;
         let bytes = read_up_to(&self.open, 0, most.saturating_add(1), &self.context.cancel)?;
         // It may have grown while it was read.
         self.refuse_over(bytes.len() as u64, true, most)?;
@@ -73,6 +71,17 @@ impl Reader<'_> {
             contents.number_lines(first);
         }
         Ok(contents)
+    }
+}
+
+/// The encoding that the first bytes of a file tell, if they do.
+pub(super) fn marked_encoding(beginning: &[u8]) -> Option<&'static Encoding> {
+    match beginning {
+        // UTF-32 begins like UTF-16.
+        [0xff, 0xfe, 0, 0] => None,
+        [0xff, 0xfe, ..] => Some(UTF_16LE),
+        [0xfe, 0xff, ..] => Some(UTF_16BE),
+        _ => None,
     }
 }
 

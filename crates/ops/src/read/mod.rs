@@ -19,13 +19,14 @@ use crate::operation::Operation;
 use crate::place::Place;
 use crate::text::lines;
 use crate::version::Version;
+use decoded::{MARK, marked_encoding};
 use reader::Reader;
 
 /// The largest file that is read inline: longer work belongs to other threads.
 const INLINE_MAX: usize = 32 * 1024;
 
 /// From how many bytes on a read is large.
-const LARGE: u64 = 256 * 1024;
+pub(crate) const LARGE: u64 = 256 * 1024;
 
 /// Which part of a file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,12 +208,25 @@ impl OpenedRead {
     pub fn is_large(&self) -> bool {
         let size = self.open.as_ref().map_or(0, |open| open.metadata.size);
         let reads = match self.request.range {
+            _ if self.is_read_whole() => size,
             ReadRange::Whole | ReadRange::Lines { .. } => size,
             ReadRange::Bytes { offset, limit } => {
                 limit.unwrap_or(u64::MAX).min(size.saturating_sub(offset))
             }
         };
         reads > LARGE || self.request.form == StoredForm::Decompressed
+    }
+
+    /// Whether the file is decoded whole to find the part. If it is not known without waiting, it might be.
+    fn is_read_whole(&self) -> bool {
+        match (self.request.text, &self.open) {
+            (TextPolicy::Encoding(_), _) => true,
+            (TextPolicy::DetectLegacy, Some(open)) if open.metadata.size > LARGE => {
+                let mark = open.try_beginning_inline(MARK);
+                mark.is_none_or(|mark| marked_encoding(&mark).is_some())
+            }
+            _ => false,
+        }
     }
 }
 

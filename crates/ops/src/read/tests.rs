@@ -392,3 +392,26 @@ fn other_encodings_are_text() {
     let whole = read_as(&tree, "utf16", ReadRange::Whole, TextPolicy::Detect);
     assert!(whole.binary, "only where it is asked for");
 }
+
+#[test]
+fn a_read_is_as_large_as_what_it_decodes() {
+    let tree = Tree::new();
+    let marked = [vec![0xff, 0xfe], b"a\0".repeat(300_000)].concat();
+    tree.file("marked", marked)
+        .file("plain", "a".repeat(600_000));
+    let is_large = |path: &str, text| {
+        let read = Read {
+            text,
+            ..request(&tree, path, bytes(0, 1))
+        };
+        match read.try_inline(&context()) {
+            InlineRead::Later(rest) => rest.is_large(),
+            InlineRead::Done(_) => panic!("{path} is no small file"),
+        }
+    };
+    let windows = TextPolicy::Encoding(encoding_rs::WINDOWS_1252);
+    assert!(is_large("plain", windows));
+    assert!(is_large("marked", TextPolicy::DetectLegacy));
+    assert!(!is_large("plain", TextPolicy::DetectLegacy));
+    assert!(!is_large("marked", TextPolicy::Detect));
+}

@@ -25,7 +25,7 @@ use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
 use crate::in_force::InForce;
-use toolset::Service;
+use toolset::{SMALL_MESSAGE, Service, in_heavy_turn};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -262,18 +262,14 @@ impl Endpoint {
         (body, held): HeldBody,
         from: &Admitted,
     ) -> Result<HttpReply, Refusal> {
-        let message = match mcp::message::read(&body) {
+        // Frees the bytes: a large body would otherwise stay in memory for the whole call. Its room is kept, because the
+        // message that was read from it is as large.
+        let message = match message_of(body, from).await? {
             Incoming::Message(message) => message,
             Incoming::Refused(refused) => return Ok(self.refused(refused, parts, from)),
-            Incoming::Nothing if body.trim_ascii().is_empty() => {
-                return Err(bad_request("the body has to be one JSON-RPC message"));
-            }
             // An unreadable notification is accepted and ignored.
             Incoming::Nothing => return Ok(answers::empty(StatusCode::ACCEPTED)),
         };
-        // Free the bytes now: a large body would otherwise stay in memory for the whole call. Its room is kept, because
-        // the message that was read from it is as large.
-        drop(body);
         let judged = match headers::judge(&parts.headers, &message, from.server.service()) {
             Ok(judged) => judged,
             Err(fault) => return faulty(fault),
@@ -350,7 +346,7 @@ impl Endpoint {
                     .begin_with(from.live.clone(), greeting, from.owner(), from.client())
                     .await;
                 let (session, reply) = begun.map_err(|_| no_room())?;
-                return Ok(begun_session(session, &reply.message));
+                return Ok(begun_session(session, reply.message));
             }
             message => message,
         };
@@ -373,6 +369,25 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// Reads a body, a large one in its client's turn.
+async fn message_of(body: Bytes, from: &Admitted) -> Result<Incoming, Refusal> {
+    let read = |body: &[u8]| match mcp::message::read(body) {
+        Incoming::Nothing if body.trim_ascii().is_empty() => None,
+        incoming => Some(incoming),
+    };
+    let incoming = if body.len() <= SMALL_MESSAGE {
+        read(&body)
+    } else {
+        let client = from.client().allowance();
+        let read = in_heavy_turn(&client, move || read(&body)).await;
+        read.ok_or_else(|| Refusal {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            message: "Internal Server Error: the body could not be read".to_owned(),
+        })?
+    };
+    incoming.ok_or_else(|| bad_request("the body has to be one JSON-RPC message"))
 }
 
 /// Waits for the reply: JSON if no notification comes first, else a stream.
@@ -403,7 +418,7 @@ fn whole(reply: Option<mcp::Response>, judged: &Judged) -> HttpReply {
     answers::held_json(status, reply.message, reply.held)
 }
 
-fn begun_session(session: Option<Arc<Session>>, message: &[u8]) -> HttpReply {
+fn begun_session(session: Option<Arc<Session>>, message: Vec<u8>) -> HttpReply {
     let mut reply = answers::ended_events(mcp::event(message, None));
     // A session id has only characters that a header may have.
     if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hyper::body::Bytes;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Method, StatusCode};
 use sandbox::LiveRoot;
 use tokio_util::sync::CancellationToken;
@@ -73,13 +75,13 @@ impl Readiness {
             return method_not_allowed("GET, HEAD");
         }
         if self.is_draining() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "draining");
+            return later("draining");
         }
         for probe in self.probes() {
             if !probe.answers().await {
                 self.log(Some(probe.name));
                 // Security: no token is needed here, so no root is named.
-                return text(StatusCode::SERVICE_UNAVAILABLE, "a root does not answer");
+                return later("a root does not answer");
             }
         }
         self.log(None);
@@ -98,6 +100,14 @@ impl Readiness {
         }
         *logged = silent;
     }
+}
+
+/// Says that the process is not ready, and when to ask again.
+fn later(message: impl Into<Bytes>) -> HttpReply {
+    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, message);
+    let soon = HeaderValue::from_static("1");
+    reply.headers_mut().insert(RETRY_AFTER, soon);
+    reply
 }
 
 impl Probe {

@@ -67,7 +67,7 @@ impl Notified {
 impl Events for Notified {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let message = self.poll_message(context);
-        message.map(|message| message.map(|(message, held)| mcp::event(&message, held)))
+        message.map(|message| message.map(|(message, held)| mcp::event(message, held)))
     }
 }
 

@@ -3,15 +3,10 @@
 
 use std::sync::Arc;
 
-use ops::Cancel;
-use tokio::sync::oneshot;
-
 use crate::admission::crashed;
 use crate::contract::Failure;
+use crate::heavy_turn::{SMALL_MESSAGE, in_heavy_turn};
 use crate::reply::{CallOutcome, EncodedReply};
-
-/// The largest reply whose message is made on the runtime's threads, in bytes.
-const SMALL_MAX: usize = 64 * 1024;
 
 /// Makes messages of outcomes.
 pub trait Encoder: Send + Sync {
@@ -58,24 +53,16 @@ impl Encoded {
         client: &Arc<str>,
     ) -> Result<Encoded, Failure> {
         let is_large = match &outcome {
-            CallOutcome::Result(result) => result.reply.bytes() > SMALL_MAX,
+            CallOutcome::Result(result) => result.reply.bytes() > SMALL_MESSAGE,
             CallOutcome::Question(_) | CallOutcome::Refused(_) => false,
         };
         if !is_large {
             return Ok(Encoded::here(outcome, encoder));
         }
         let encoder = encoder.apart();
-        let (told, encoded) = oneshot::channel();
-        let work = Box::new(move || {
-            // Nobody listens if the call was given up.
-            let _ = told.send(Encoded::here(outcome, &*encoder).without_reply());
-        });
-        let cancel = Cancel::never().of_client(Arc::clone(client));
-        if let Err(work) = ops::run_heavy(&cancel, work) {
-            // No thread could be started: fall back to the runtime's blocking pool.
-            tokio::task::spawn_blocking(work);
-        }
-        encoded.await.map_err(|_| crashed(None))
+        let work = move || Encoded::here(outcome, &*encoder).without_reply();
+        let encoded = in_heavy_turn(client, work).await;
+        encoded.ok_or_else(|| crashed(None))
     }
 
     /// How many bytes go over the wire, or about how many would.
@@ -126,11 +113,11 @@ mod tests {
     #[tokio::test]
     async fn large_messages_are_made_on_the_threads_for_heavy_work() {
         let client = Arc::from("client");
-        let small = Encoded::new(outcome(SMALL_MAX), &NamesThread, &client);
+        let small = Encoded::new(outcome(SMALL_MESSAGE), &NamesThread, &client);
         let small = small.await.unwrap();
         assert_ne!(small.message, b"worker");
-        assert_eq!(small.outcome.size(), SMALL_MAX);
-        let large = Encoded::new(outcome(SMALL_MAX + 1), &NamesThread, &client);
+        assert_eq!(small.outcome.size(), SMALL_MESSAGE);
+        let large = Encoded::new(outcome(SMALL_MESSAGE + 1), &NamesThread, &client);
         let large = large.await.unwrap();
         assert_eq!(large.message, b"worker");
         assert_eq!(large.outcome.size(), 0, "the message has it");
@@ -139,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_message_the_outcome_stays_whole() {
         let client = Arc::from("client");
-        let large = Encoded::new(outcome(2 * SMALL_MAX), &NoMessage, &client);
-        assert_eq!(large.await.unwrap().size(), 2 * SMALL_MAX);
+        let large = Encoded::new(outcome(2 * SMALL_MESSAGE), &NoMessage, &client);
+        assert_eq!(large.await.unwrap().size(), 2 * SMALL_MESSAGE);
     }
 }

@@ -4,6 +4,7 @@
 use ops::{Error, ErrorKind, FileKind, PatternRole, TreeWork};
 use serde_json::{Map, Value, json};
 
+use crate::admission::LATER_MS;
 use crate::arguments::{BadArgument, advice, each, shortened};
 use crate::confirm::not_confirmed_words;
 use crate::contract::{
@@ -333,6 +334,7 @@ fn facts(failure: &Failure, tool: &str) -> Value {
             link: Some(link), ..
         }) => json!({ "hint": format!("the symlink {link} leads out of the root") }),
         Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
+        Failure::Operation(Error::NoRoom { .. }) => json!({ "retry_after_ms": LATER_MS }),
         Failure::Operation(error) => named(parameter(error, tool)),
         Failure::BadArguments(BadArgument::NotOneOf {
             argument, valid, ..

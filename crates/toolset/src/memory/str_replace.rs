@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::done::Done;
 use crate::deployment::ReplyHalves;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct StrReplace;
 
@@ -33,6 +33,12 @@ impl Tool for StrReplace {
     };
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Write)];
     const REPLACES_CONTENT: bool = true;
+    const TRY_INLINE: bool = true;
+
+    fn try_inline(arguments: Arguments, call: &Call) -> Inline<Done> {
+        let weight = Weight::of_edit(call.place(&arguments.path).iter());
+        Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Done> {
         let replace = ReplaceString {

@@ -11,7 +11,7 @@ use super::content::Content;
 use super::paths::place;
 use crate::deployment::ReplyHalves;
 use crate::json_text::JsonText;
-use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Inline, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
 
 /// How many lines around a change a diff has.
 const CONTEXT: usize = 4;
@@ -50,6 +50,12 @@ impl Tool for EditFile {
         idempotent: false,
     };
     const ROOTS: &'static [RootUse] = &[RootUse::host("path", PlaceAccess::Write)];
+    const TRY_INLINE: bool = true;
+
+    fn try_inline(arguments: Arguments, call: &Call) -> Inline<Content> {
+        let weight = Weight::of_edit(place(call, &arguments.path).iter());
+        Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Content> {
         let place = place(call, &arguments.path)?;

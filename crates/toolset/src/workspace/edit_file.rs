@@ -1,7 +1,9 @@
 //! `edit_file`: text replaced by text, in one file or in several, all or nothing.
 
+use std::collections::BTreeSet;
+
 use ops::{
-    EditFiles, EditMatching, EditScope, EditedFiles, Error, FileEdit, Operation, Rehearsal,
+    EditFiles, EditMatching, EditScope, EditedFiles, Error, FileEdit, Operation, Place, Rehearsal,
     WriteEffect,
 };
 use schemars::JsonSchema;
@@ -11,7 +13,7 @@ use super::edit_words::{ChangedPart, add_changes, syntax_warning};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
-use crate::tool::{Call, Example, RootUse, Tool, ToolEffect};
+use crate::tool::{Call, Example, Inline, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct EditFile;
 
@@ -92,11 +94,17 @@ impl Tool for EditFile {
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
     const REPLACES_CONTENT: bool = true;
+    const TRY_INLINE: bool = true;
     const EXAMPLES: &'static [Example] = &[Example {
         title: "One line of a file",
         arguments: r#"{"root":"workspace","path":"hello.txt","edits":[{"old":"Hello World","new":"Hello Agent"}]}"#,
         reply: r#"{"root":"workspace","dry_run":false,"files":[{"path":"hello.txt","replacements":1,"created":false,"size":12,"version":"hq3Xn0sYw"}],"changes":[{"path":"hello.txt","line":1,"lines":["Hello Agent"]}],"warnings":[],"notes":[]}"#,
     }];
+
+    fn try_inline(arguments: Arguments, call: &Call) -> Inline<Reply> {
+        let weight = Weight::of_edit(&arguments.places(call));
+        Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
+    }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let file = (arguments.path.as_deref(), arguments.if_version.as_deref());
@@ -133,6 +141,17 @@ impl Tool for EditFile {
             text.note("dry run: nothing was changed");
         }
         Some(text.finish())
+    }
+}
+
+impl Arguments {
+    /// The files that it names.
+    fn places(&self, call: &Call) -> Vec<Place> {
+        let own = self.edits.iter().map(|edit| edit.path.as_deref());
+        let paths = own.map(|path| path.or(self.path.as_deref()));
+        let paths: BTreeSet<&str> = paths.flatten().collect();
+        let places = paths.into_iter().map(|path| call.place(path));
+        places.flatten().collect()
     }
 }
 

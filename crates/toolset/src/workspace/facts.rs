@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::edit_words;
 use super::errors::pattern_argument;
+use crate::admission::LATER_MS;
 use crate::arguments::{BadArgument, shortened};
 use crate::contract::{CallSubject, Failure, NamedPlace, quota_facts};
 
@@ -47,6 +48,7 @@ fn facts(failure: &Failure) -> Value {
             edit_words::facts(*edit, fault)
         }
         Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
+        Failure::Operation(Error::NoRoom { .. }) => json!({ "retry_after_ms": LATER_MS }),
         Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
             json!({ "near": near })
         }

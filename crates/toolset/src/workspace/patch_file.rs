@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ops::{Error, Patch, PatchTarget, Patched, WriteEffect};
+use ops::{Error, Patch, PatchTarget, Patched, Place, WriteEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,10 @@ use super::edit_words::{ChangedPart, add_changes, syntax_warning};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
-use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
+use crate::tool::{Call, Inline, RootUse, Tool, ToolEffect, Weight};
 
 /// A longer patch takes its turn among heavy calls.
-const LARGE_PATCH: usize = 1024 * 1024;
+const LARGE_PATCH: usize = 256 * 1024;
 
 pub(super) struct PatchFile;
 
@@ -96,6 +96,7 @@ impl Tool for PatchFile {
     };
     const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
     const REPLACES_CONTENT: bool = true;
+    const TRY_INLINE: bool = true;
 
     fn weight(arguments: &Arguments) -> Weight {
         if arguments.patch.len() > LARGE_PATCH {
@@ -103,6 +104,14 @@ impl Tool for PatchFile {
         } else {
             Weight::Small
         }
+    }
+
+    fn try_inline(arguments: Arguments, call: &Call) -> Inline<Reply> {
+        let weight = match Self::weight(&arguments) {
+            Weight::Heavy => Weight::Heavy,
+            Weight::Small => Weight::of_edit(&places(&arguments, call)),
+        };
+        Inline::Later(Box::new(|call| Self::run(arguments, call)), weight)
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
@@ -168,6 +177,16 @@ impl From<&Patched> for FileReply {
             version: told(file.version.as_ref()),
         }
     }
+}
+
+/// The files that a small patch is for, as far as it can be read.
+fn places(arguments: &Arguments, call: &Call) -> Vec<Place> {
+    let names = match &arguments.path {
+        Some(path) => vec![path.clone()],
+        None => ops::names_in_patch(&arguments.patch, &call.context.cancel),
+    };
+    let places = names.iter().map(|name| call.place(name));
+    places.flatten().collect()
 }
 
 fn reply(root: String, patched: &[Patched]) -> Reply {

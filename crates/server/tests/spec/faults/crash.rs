@@ -138,6 +138,7 @@ async fn faults_a_kill_during_a_removal_leaves_whole_files() {
         killed_during(server, "remove_folder", json!({"path": "tree"}), moment).await;
         whole_files(tree.path());
         assert_eq!(tree.text("kept/f1"), content(1));
+        nothing_is_left_after(Workspace::setup(&tree), &[&tree]).await;
     }
 }
 
@@ -215,4 +216,5 @@ async fn faults_a_kill_during_a_rename_leaves_one_of_both() {
         assert!(tree.has("tree") != other.has("tree"), "both or none");
         assert_eq!(whole_files(tree.path()) + whole_files(other.path()), FILES);
     }
+    nothing_is_left_after(setup, &[&tree, &other]).await;
 }

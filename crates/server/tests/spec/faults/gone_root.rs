@@ -49,6 +49,7 @@ async fn faults_a_root_whose_directory_was_replaced_is_opened_again_where_landlo
         let write = json!({"root": "data", "path": "n", "content": ""});
         let said = refusal(&server, "write_file", write).await;
         assert!(said.contains(gone), "{said}");
+        assert!(said.contains(gone), "{said}");
         let other = json!({"root": "other", "path": "f"});
         assert_eq!(
             server.call("read_file", other).await.ok()["content"],
@@ -107,4 +108,32 @@ async fn faults_a_root_whose_directory_was_replaced_stays_gone_behind_landlock()
     metrics_show(&server, "mcp_filesystem_root_up{root=\"data\"} 1").await;
     assert_eq!(text(&server, "f").await.as_deref(), Some("old"));
     assert_eq!(warnings(&server, "the directory of root data is gone"), 1);
+}
+
+#[tokio::test]
+async fn faults_a_search_of_a_root_that_is_gone_does_not_say_that_nothing_is_there() {
+    over_both(async |transport| {
+        let tree = Tree::new().file("data/f", "word");
+        let setup = program()
+            .root("data", &tree.join("data"))
+            .set("sandbox.landlock", "off");
+        let server = setup.start(transport).await;
+        assert_eq!(text(&server, "f").await.as_deref(), Some("word"));
+        for (tool, arguments) in [
+            ("glob", json!({"root": "data", "pattern": "**/*"})),
+            ("grep", json!({"root": "data", "pattern": "word"})),
+        ] {
+            server.call(tool, arguments).await.ok();
+        }
+        std::fs::remove_dir_all(tree.join("data")).unwrap();
+        for (tool, arguments) in [
+            ("glob", json!({"root": "data", "pattern": "**/*"})),
+            ("grep", json!({"root": "data", "pattern": "word"})),
+        ] {
+            let said = refusal(&server, tool, arguments).await;
+            let gone = "the directory of root data is gone";
+            assert!(said.contains(gone), "{tool}: {said}");
+        }
+    })
+    .await;
 }

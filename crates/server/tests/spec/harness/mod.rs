@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use testkit::{Outcome, Server, Setup, Transport, Tree, Value};
 
-pub(crate) use self::wait::{becomes, metrics_show};
+pub(crate) use self::wait::{becomes, becomes_in_ten_seconds, metrics_show};
 
 /// The program under test.
 pub(crate) fn program() -> Setup {

@@ -20,6 +20,12 @@ pub(crate) async fn becomes(condition: impl AsyncFn() -> bool) -> bool {
     false
 }
 
+/// Waits until something is so, for at most ten seconds.
+pub(crate) async fn becomes_in_ten_seconds(condition: impl AsyncFn() -> bool) -> bool {
+    let waited = tokio::time::timeout(Duration::from_secs(10), becomes(condition)).await;
+    waited.unwrap_or(false)
+}
+
 /// Waits until the server's metrics have a line.
 pub(crate) async fn metrics_show(server: &Server, line: &str) {
     let shown = becomes(async || {

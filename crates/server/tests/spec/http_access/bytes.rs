@@ -10,7 +10,7 @@ use super::door::{ATTACKER, OTHER, ask, connect};
 use super::{few_or_all, status};
 use crate::harness::machine::said;
 use crate::harness::message::{initialize, tool_call};
-use crate::harness::{ToolSet, becomes, metrics_show, program};
+use crate::harness::{ToolSet, becomes, becomes_in_ten_seconds, metrics_show, program};
 use crate::workspace::Workspace;
 
 const MIB: u64 = 1024 * 1024;
@@ -105,7 +105,8 @@ async fn unfinished_bodies_of_one_client_have_a_bound_and_leave_no_memory_behind
 
     attackers.iter().for_each(tokio::task::JoinHandle::abort);
     metrics_show(&server, "mcp_filesystem_held_bytes 0").await;
-    let returned = becomes(async || server.memory().resident <= idle + 16 * MIB).await;
+    let returned =
+        becomes_in_ten_seconds(async || server.memory().resident <= idle + 16 * MIB).await;
     let after = server.memory().resident;
     said(&format!(
         "{bodies} unfinished bodies: idle {} MiB, peak {} MiB, after {} MiB",
@@ -286,4 +287,47 @@ async fn searches_of_one_client_have_a_bound_while_they_run() {
         "{idle} -> {peak}, {served} served"
     );
     server.call("grep", small).await.ok();
+}
+
+/// Many reads at once of one byte each, for which all of a file is decoded.
+#[tokio::test]
+async fn reads_that_decode_a_whole_file_have_a_bound_however_little_they_return() {
+    let text: Vec<u8> = "line\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let marked = [vec![0xff, 0xfe], text.repeat(800_000)].concat();
+    let tree = Tree::new().file("large", marked);
+    let server = Workspace::setup(&tree).start(Transport::Http).await;
+    let byte = |encoding: Value| {
+        let mut read =
+            json!({"root": "workspace", "path": "large", "offset_bytes": 0, "limit_bytes": 1});
+        if !encoding.is_null() {
+            read["encoding"] = encoding;
+        }
+        read
+    };
+    let idle = server.memory().resident;
+    let calls: Vec<_> = (0..24)
+        .map(|number| match number % 2 {
+            0 => byte(json!("utf-16le")),
+            _ => byte(Value::Null),
+        })
+        .map(|read| server.spawn_call("read_file", read))
+        .collect();
+    let mut served = 0;
+    for call in calls {
+        let outcome = call.await.expect("an outcome");
+        if outcome.is_error {
+            let error = &outcome.structured["error"];
+            assert_eq!(error["code"], "rate_limited", "{}", outcome.story());
+            assert_eq!(error["retry_after_ms"], 1000, "{}", outcome.story());
+        } else {
+            assert_eq!(outcome.structured["content"], "l");
+            served += 1;
+        }
+    }
+    assert!(served > 0);
+    let peak = server.memory().peak;
+    assert!(
+        peak <= idle + 128 * MIB,
+        "{idle} -> {peak}, {served} served"
+    );
 }

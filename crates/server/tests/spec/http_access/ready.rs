@@ -40,6 +40,7 @@ async fn ready_says_whether_the_roots_answer() {
     assert!(is_told.await, "a root that is gone is not ready");
     let reply = server.http().get("/ready").await;
     assert_eq!(reply.body, "a root does not answer", "and names none");
+    assert_eq!(reply.header("retry-after"), Some("1"));
     assert_eq!(server.http().get("/health").await.status, 200);
     let logged = server.stop().await.log();
     let is_named = |line: &Value| line["level"] == "WARN" && line["root"] == "workspace";
@@ -65,7 +66,9 @@ async fn ready_is_over_at_sigterm_while_running_calls_finish_and_every_answer_en
     assert!(runs.await, "the watch waits");
     server.terminate();
     assert!(becomes(async || http.get("/ready").await.status == 503).await);
-    assert_eq!(http.get("/ready").await.body, "draining");
+    let draining = http.get("/ready").await;
+    assert_eq!(draining.body, "draining");
+    assert_eq!(draining.header("retry-after"), Some("1"));
     assert_eq!(http.get("/health").await.status, 200);
     let late = http
         .post("/mcp", &[], &call(2, "read_file", json!({"path": "f"})))

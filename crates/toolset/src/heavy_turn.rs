@@ -1,0 +1,28 @@
+//! Work of the server's own that grows with a message: it runs on the threads for heavy work, in its client's turn. On the
+//! runtime's threads it would hold up the small calls of everybody.
+
+use std::sync::Arc;
+
+use ops::Cancel;
+use tokio::sync::oneshot;
+
+/// The largest message that is read or made on the runtime's threads, in bytes.
+pub const SMALL_MESSAGE: usize = 64 * 1024;
+
+/// Does a client's work in its turn; `None` if the work panicked.
+pub async fn in_heavy_turn<T: Send + 'static>(
+    client: &Arc<str>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (told, done) = oneshot::channel();
+    let work = Box::new(move || {
+        // Nobody listens if the call was given up.
+        let _ = told.send(work());
+    });
+    let cancel = Cancel::never().of_client(Arc::clone(client));
+    if let Err(work) = ops::run_heavy(&cancel, work) {
+        // No thread could be started: fall back to the runtime's blocking pool.
+        tokio::task::spawn_blocking(work);
+    }
+    done.await.ok()
+}
