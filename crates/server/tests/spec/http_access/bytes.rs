@@ -318,7 +318,12 @@ async fn reads_that_decode_a_whole_file_have_a_bound_however_little_they_return(
         if outcome.is_error {
             let error = &outcome.structured["error"];
             assert_eq!(error["code"], "rate_limited", "{}", outcome.story());
-            assert_eq!(error["retry_after_ms"], 1000, "{}", outcome.story());
+            assert_eq!(
+                error["details"]["retry_after_ms"],
+                1000,
+                "{}",
+                outcome.story()
+            );
         } else {
             assert_eq!(outcome.structured["content"], "l");
             served += 1;
