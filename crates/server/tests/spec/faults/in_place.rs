@@ -43,6 +43,15 @@ async fn faults_a_file_that_is_a_mount_point_is_rewritten_in_place_and_the_reply
         assert_eq!(reply["not_atomic"], true, "{reply}");
         assert_eq!(reply["created"], false, "{reply}");
         assert_eq!(given.text("config.yml"), "1\n2\n");
+        // What was there before is kept, although it was written over.
+        let at = reply["change"].as_str().expect("a change");
+        let before_it = ok(
+            &server,
+            "read_file",
+            json!({"path": "config.yml", "at": at}),
+        )
+        .await;
+        assert_eq!(before_it["content"], "one\ntwo\nthree\n", "{before_it}");
         let patch = json!({"path": "config.yml", "patch": "@@ -2 +2,2 @@\n-2\n+two\n+three\n"});
         let reply = ok(&server, "patch_file", patch).await;
         assert_eq!(reply["not_atomic"], true, "{reply}");
