@@ -23,15 +23,20 @@ pub(crate) struct HttpServer {
 impl HttpServer {
     /// Starts it and reads from its first line where it listens.
     pub(crate) fn start(own: &Own) -> Result<HttpServer> {
-        HttpServer::start_with(own, Durability::Fsync)
+        HttpServer::start_with(own, Durability::Fsync, &[])
     }
 
-    /// The same, where it need not wait for the disk.
-    pub(crate) fn start_with(own: &Own, durability: Durability) -> Result<HttpServer> {
+    /// The same with a durability and more flags.
+    pub(crate) fn start_with(
+        own: &Own,
+        durability: Durability,
+        flags: &[&str],
+    ) -> Result<HttpServer> {
         let line = own.line("workspace", durability, "http")?;
         let (program, rest) = line.split_first().context("no server")?;
         let mut child = Command::new(program)
             .args(rest)
+            .args(flags)
             .stderr(Stdio::piped())
             .spawn()?;
         let log = child.stderr.take().context("no log")?;

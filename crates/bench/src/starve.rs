@@ -89,9 +89,36 @@ const LOADS: &[Load] = &[
         },
     },
     Load {
-        name: "copy and removal of a tree",
+        // Without a history, or a removal would be a rename.
+        name: "copy and removal of a tree, no history",
         tool: "remove_folder",
         arguments: |number| json!({"path": format!("copies/{number}")}),
+    },
+    Load {
+        name: "compare of unlike files",
+        tool: "compare",
+        arguments: |_| {
+            json!({"root": "bench", "path": "unlike.txt", "other_root": "bench", "other_path": "like.txt"})
+        },
+    },
+    Load {
+        name: "edit of a large file",
+        tool: "edit_file",
+        arguments: |_| json!({"path": "patched.txt", "edits": [{"old": "nothing like this", "new": "x"}]}),
+    },
+    Load {
+        name: "one byte in another encoding",
+        tool: "read_file",
+        arguments: |_| {
+            json!({"path": "patched.txt", "encoding": "utf-16le", "offset_bytes": 0, "limit_bytes": 1})
+        },
+    },
+    Load {
+        name: "write with a body of 1 MiB",
+        tool: "write_file",
+        arguments: |number| {
+            json!({"path": format!("writes/{}", number % ATTACKERS), "content": "some text\n".repeat(100_000)})
+        },
     },
     Load {
         name: "patch that fits nowhere",
@@ -144,7 +171,7 @@ pub(crate) fn attack(own: &Own, scale: Scale, only: impl Fn(&str) -> bool) -> Re
     };
     let mut starved = Starved {
         table: "| load | read idle p50 / p99 | loaded p50 / p99 | p99 ratio | write idle p50 / p99 | loaded p50 / p99 \
-                | p99 ratio | heavy calls done | lost |\n|---|---|---|--:|---|---|--:|--:|--:|\n"
+                | p99 ratio | calls done | refused | lost |\n|---|---|---|--:|---|---|--:|--:|--:|--:|\n"
             .to_owned(),
         holds: true,
     };
@@ -165,9 +192,13 @@ struct Row {
 
 fn under(own: &Own, load: &'static Load, rounds: usize) -> Result<Row> {
     let _ = fs::remove_dir_all(own.root.join("copies"));
-    let server = HttpServer::start_with(own, Durability::Fast)?;
+    let more: &[&str] = match load.tool {
+        "remove_folder" => &["--no-history"],
+        _ => &[],
+    };
+    let server = HttpServer::start_with(own, Durability::Fast, more)?;
     let (mut idle, mut loaded) = (Waits::default(), Waits::default());
-    let (mut lost, mut done) = (0, 0);
+    let (mut lost, mut ended) = (0, EndedCalls::default());
     // The first calls of a server are slower than all others.
     victim(server.address, Duration::from_millis(500))?;
     for _ in 0..rounds {
@@ -179,13 +210,28 @@ fn under(own: &Own, load: &'static Load, rounds: usize) -> Result<Row> {
         let (waits, more_lost) = victim(server.address, PHASE)?;
         loaded.add(waits);
         lost += more_lost;
-        done += attackers.stop()?;
+        let (done, refused) = attackers.stop()?;
+        ended.done += done;
+        ended.refused += refused;
     }
     let reads = Compared::new(&mut idle.reads, &mut loaded.reads);
     let writes = Compared::new(&mut idle.writes, &mut loaded.writes);
-    let line = format!("| {} | {reads} | {writes} | {done} | {lost} |\n", load.name);
-    let holds = lost == 0 && reads.ratio() <= GOAL && writes.ratio() <= GOAL;
+    let EndedCalls { done, refused } = ended;
+    let line = format!(
+        "| {} | {reads} | {writes} | {done} | {refused} | {lost} |\n",
+        load.name
+    );
+    // A load of which nothing is done shows nothing.
+    let holds = done > 0 && lost == 0 && reads.ratio() <= GOAL && writes.ratio() <= GOAL;
     Ok(Row { line, holds })
+}
+
+/// What became of the attacker's calls.
+#[derive(Default)]
+struct EndedCalls {
+    done: usize,
+    /// For want of room or of a turn.
+    refused: usize,
 }
 
 /// Idle and loaded percentiles of one kind of call.
@@ -262,25 +308,29 @@ fn victim(address: SocketAddr, time: Duration) -> Result<(Waits, usize)> {
     })
 }
 
+/// How many calls of the attacker have ended, and how.
+#[derive(Default)]
+struct Counts {
+    done: AtomicUsize,
+    refused: AtomicUsize,
+}
+
 /// Calls again and again, 256 at a time, until it is stopped.
 struct Attackers {
     over: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     thread: JoinHandle<Result<()>>,
 }
 
 impl Attackers {
     fn start(address: SocketAddr, load: &'static Load) -> Attackers {
-        let (over, done) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicUsize::new(0)),
-        );
-        let (is_over, counts) = (Arc::clone(&over), Arc::clone(&done));
+        let (over, counts) = (Arc::new(AtomicBool::new(false)), Arc::<Counts>::default());
+        let (is_over, counted) = (Arc::clone(&over), Arc::clone(&counts));
         let thread = thread::spawn(move || {
             runtime()?.block_on(async {
                 let calls: Vec<_> = (0..ATTACKERS)
                     .map(|number| {
-                        tokio::spawn(attacker(address, load, number, Arc::clone(&counts)))
+                        tokio::spawn(attacker(address, load, number, Arc::clone(&counted)))
                     })
                     .collect();
                 while !is_over.load(Ordering::Relaxed) {
@@ -297,17 +347,22 @@ impl Attackers {
                 Ok(())
             })
         });
-        Attackers { over, done, thread }
+        Attackers {
+            over,
+            counts,
+            thread,
+        }
     }
 
-    /// Hangs up, and tells how many calls had ended by then.
-    fn stop(self) -> Result<usize> {
+    /// Hangs up, and tells how many calls were done and refused by then.
+    fn stop(self) -> Result<(usize, usize)> {
         self.over.store(true, Ordering::Relaxed);
         match self.thread.join() {
             Ok(ended) => ended?,
             Err(_) => bail!("the attacker panicked"),
         }
-        Ok(self.done.load(Ordering::Relaxed))
+        let Counts { done, refused } = &*self.counts;
+        Ok((done.load(Ordering::Relaxed), refused.load(Ordering::Relaxed)))
     }
 }
 
@@ -315,7 +370,7 @@ async fn attacker(
     address: SocketAddr,
     load: &'static Load,
     number: usize,
-    done: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
 ) -> Result<()> {
     let mut stream = connect(ATTACKER, address).await?;
     let mut buffer = Vec::new();
@@ -328,16 +383,26 @@ async fn attacker(
             exchange(&mut stream, &copy, &mut buffer).await?;
         }
         let mut arguments = (load.arguments)(number + round * ATTACKERS);
-        if load.tool != "copy"
+        if !matches!(load.tool, "copy" | "compare")
             && let Some(arguments) = arguments.as_object_mut()
         {
             arguments.insert("root".to_owned(), json!("bench"));
         }
         let call = request(address, load.tool, &arguments);
         exchange(&mut stream, &call, &mut buffer).await?;
-        done.fetch_add(1, Ordering::Relaxed);
+        let count = match is_refusal(&buffer) {
+            true => &counts.refused,
+            false => &counts.done,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// Whether a reply says that there was no room or no turn. Other failures are work that was done.
+fn is_refusal(reply: &[u8]) -> bool {
+    let has = |word: &[u8]| reply.windows(word.len()).any(|piece| piece == word);
+    reply.ends_with(br#""isError":true}}"#) && has(br#""code":"rate_limited""#)
 }
 
 async fn exchange(stream: &mut TcpStream, call: &[u8], buffer: &mut Vec<u8>) -> Result<()> {
@@ -365,6 +430,9 @@ fn prepared(base: &Path) -> Result<std::path::PathBuf> {
     fs::create_dir_all(root.join("listed"))?;
     fs::write(root.join("small.txt"), "a small file\n".repeat(80))?;
     fs::write(root.join("costly.txt"), "abcabcabc\n".repeat(900_000))?;
+    let unlike: String = (0..200_000).map(|line| format!("{}\n", line % 7919)).collect();
+    fs::write(root.join("unlike.txt"), &unlike)?;
+    fs::write(root.join("like.txt"), unlike.replace('3', "4"))?;
     fs::write(root.join("patched.txt"), "abcabcabc\n".repeat(400_000))?;
     fs::File::create(root.join("endless"))?.set_len(1 << 40)?;
     for number in 0..5_000 {
@@ -392,6 +460,17 @@ fn tree(top: &Path, directories: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_no_work_that_was_done() {
+        let reply = |code: &str| {
+            let error = json!({"code": code});
+            format!(r#"{{"structuredContent":{{"error":{error}}},"isError":true}}}}"#)
+        };
+        assert!(is_refusal(reply("rate_limited").as_bytes()));
+        assert!(!is_refusal(reply("hunk_mismatch").as_bytes()));
+        assert!(!is_refusal(br#"{"text":"\"code\":\"rate_limited\"","isError":false}}"#));
+    }
 
     #[test]
     fn percentiles_are_of_what_was_measured() {
