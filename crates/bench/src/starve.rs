@@ -97,9 +97,7 @@ const LOADS: &[Load] = &[
     Load {
         name: "compare of unlike files",
         tool: "compare",
-        arguments: |_| {
-            json!({"root": "bench", "path": "unlike.txt", "other_root": "bench", "other_path": "like.txt"})
-        },
+        arguments: |_| json!({"root": "bench", "path": "unlike.txt", "other_root": "bench", "other_path": "like.txt"}),
     },
     Load {
         name: "edit of a large file",
@@ -109,16 +107,12 @@ const LOADS: &[Load] = &[
     Load {
         name: "one byte in another encoding",
         tool: "read_file",
-        arguments: |_| {
-            json!({"path": "patched.txt", "encoding": "utf-16le", "offset_bytes": 0, "limit_bytes": 1})
-        },
+        arguments: |_| json!({"path": "patched.txt", "encoding": "utf-16le", "offset_bytes": 0, "limit_bytes": 1}),
     },
     Load {
         name: "write with a body of 1 MiB",
         tool: "write_file",
-        arguments: |number| {
-            json!({"path": format!("writes/{}", number % ATTACKERS), "content": "some text\n".repeat(100_000)})
-        },
+        arguments: |number| json!({"path": format!("writes/{}", number % ATTACKERS), "content": "some text\n".repeat(100_000)}),
     },
     Load {
         name: "patch that fits nowhere",
@@ -362,7 +356,10 @@ impl Attackers {
             Err(_) => bail!("the attacker panicked"),
         }
         let Counts { done, refused } = &*self.counts;
-        Ok((done.load(Ordering::Relaxed), refused.load(Ordering::Relaxed)))
+        Ok((
+            done.load(Ordering::Relaxed),
+            refused.load(Ordering::Relaxed),
+        ))
     }
 }
 
@@ -430,7 +427,9 @@ fn prepared(base: &Path) -> Result<std::path::PathBuf> {
     fs::create_dir_all(root.join("listed"))?;
     fs::write(root.join("small.txt"), "a small file\n".repeat(80))?;
     fs::write(root.join("costly.txt"), "abcabcabc\n".repeat(900_000))?;
-    let unlike: String = (0..200_000).map(|line| format!("{}\n", line % 7919)).collect();
+    let unlike: String = (0..200_000)
+        .map(|line| format!("{}\n", line % 7919))
+        .collect();
     fs::write(root.join("unlike.txt"), &unlike)?;
     fs::write(root.join("like.txt"), unlike.replace('3', "4"))?;
     fs::write(root.join("patched.txt"), "abcabcabc\n".repeat(400_000))?;
@@ -469,7 +468,9 @@ mod tests {
         };
         assert!(is_refusal(reply("rate_limited").as_bytes()));
         assert!(!is_refusal(reply("hunk_mismatch").as_bytes()));
-        assert!(!is_refusal(br#"{"text":"\"code\":\"rate_limited\"","isError":false}}"#));
+        assert!(!is_refusal(
+            br#"{"text":"\"code\":\"rate_limited\"","isError":false}}"#
+        ));
     }
 
     #[test]

@@ -473,7 +473,9 @@ async fn under_load(listener: Listener) {
     assert!(updates.iter().any(|(_, unsure)| *unsure), "{updates:?}");
     let grown = listening.memory().saturating_sub(before);
     let (rate, mebibytes) = (writes as f64 / seconds, grown as f64 / f64::from(1 << 20));
-    println!("{listener:?}: {writes} changes, {rate:.0} a second, {mebibytes:.1} MiB more");
+    crate::harness::machine::said(&format!(
+        "{listener:?}: {writes} changes, {rate:.0} a second, {mebibytes:.1} MiB more"
+    ));
     assert!(grown < 64 << 20, "{grown} bytes more");
 }
 
