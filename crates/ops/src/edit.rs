@@ -285,10 +285,11 @@ impl<'a> Edited<'a> {
 
     fn stage(&self) -> Result<Staged> {
         let change = self.context.unseen_change();
-        Ok(match self.old.get() {
-            Some(old) => change.stage_over(&self.located, old)?,
-            None => change.stage(&self.located, OnExisting::Fail, Parents::Create)?,
-        })
+        let staged = match self.old.get() {
+            Some(old) => change.stage_over(&self.located, old),
+            None => change.stage(&self.located, OnExisting::Fail, Parents::Create),
+        };
+        staged.map_err(|error| self.place.explain(error, Wanted::Directory))
     }
 
     fn write(&self, staged: &mut Staged, block: &[u8]) -> Result<()> {

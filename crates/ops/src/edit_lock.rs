@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use sandbox::{ChangePlace, Extent, Follow, HeldPlaces, Located, Metadata, is_within};
 
 use crate::context::Cancel;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Wanted};
 use crate::place::Place;
 use crate::pool;
 
@@ -201,6 +201,7 @@ impl EditLock {
     /// can be moved out meanwhile.
     pub(crate) fn take_named<'place>(
         place: &'place Place,
+        wanted: Wanted,
         cancel: &Cancel,
     ) -> Result<(EditLock, Located<'place>)> {
         let keys = |found: &Located<'_>| {
@@ -212,7 +213,7 @@ impl EditLock {
             };
             vec![key]
         };
-        let look_up = || place.locate(Follow::Never);
+        let look_up = || place.locate_wanted(Follow::Never, wanted);
         let (lock, located) = EditLock::take_found(&look_up, &keys, cancel)?;
         // Of a missing file the caller says more.
         if located.metadata().is_some() {
@@ -415,10 +416,10 @@ mod tests {
         let place = tree.place("file");
         let held = EditLock::take(&place, &Cancel::never()).unwrap();
         let hasty = Cancel::after(Duration::from_millis(1));
-        let failure = EditLock::take_named(&place, &hasty).unwrap_err();
+        let failure = EditLock::take_named(&place, Wanted::File, &hasty).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::Timeout);
         drop(held);
-        EditLock::take_named(&place, &Cancel::never()).unwrap();
+        EditLock::take_named(&place, Wanted::File, &Cancel::never()).unwrap();
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl Move {
     }
 
     fn ends(&self) -> Result<Ends<'_>> {
-        let located = self.source.locate(Follow::Never)?;
+        let located = self.source.locate_wanted(Follow::Never, Wanted::Source)?;
         let metadata = located
             .require()
             .map_err(|error| self.source.explain(error, Wanted::Source))?;

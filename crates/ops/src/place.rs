@@ -66,15 +66,19 @@ impl Place {
         Ok(self.root.locate(&self.path, follow)?)
     }
 
+    /// Looks it up, and says of what the view hides what is said of something missing, with the same hints.
+    pub(crate) fn locate_wanted(&self, follow: Follow, wanted: Wanted) -> Result<Located<'_>> {
+        let located = self.root.locate(&self.path, follow);
+        located.map_err(|error| self.explain(error, wanted))
+    }
+
     /// Looks up something that must be there, to read it. What removes or moves needs the very name, and so does not call this.
     pub(crate) fn existing(
         &self,
         follow: Follow,
         wanted: Wanted,
     ) -> Result<(Located<'_>, Metadata)> {
-        // Security: what the view hides has the words of what is missing, with the same hints.
-        let located = self.root.locate(&self.path, follow);
-        let located = located.map_err(|error| self.explain(error, wanted))?;
+        let located = self.locate_wanted(follow, wanted)?;
         match located.require() {
             Ok(metadata) => Ok((located, metadata)),
             Err(error) => match self.in_other_form(follow) {
@@ -227,7 +231,12 @@ impl Place {
 
     /// Looks up where a file is to be written: a missing place, or a regular file.
     pub(crate) fn file_to_write(&self) -> Result<Located<'_>> {
-        let located = self.locate(Follow::Last)?;
+        // What is missing when a file is written is its directory.
+        self.file_or_missing(Wanted::Directory)
+    }
+
+    fn file_or_missing(&self, wanted: Wanted) -> Result<Located<'_>> {
+        let located = self.locate_wanted(Follow::Last, wanted)?;
         match located.metadata() {
             Some(metadata) => require_file(&located, metadata)?,
             // The root itself has no metadata here either.
@@ -244,7 +253,7 @@ impl Place {
     /// Looks up a file that is to be edited: one that is there, if need be under the same letters in another Unicode form,
     /// or a missing place.
     pub(crate) fn file_to_edit(&self) -> Result<Located<'_>> {
-        let located = self.file_to_write()?;
+        let located = self.file_or_missing(Wanted::File)?;
         if located.metadata().is_some() {
             return Ok(located);
         }

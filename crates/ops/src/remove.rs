@@ -84,12 +84,33 @@ pub struct Removed {
     pub faults: Vec<Error>,
 }
 
+impl Removed {
+    /// Nothing was there.
+    fn nothing(path: String) -> Removed {
+        Removed {
+            path,
+            kind: None,
+            files: 0,
+            directories: 0,
+            uncounted: false,
+            faults: Vec::new(),
+        }
+    }
+}
+
 impl Operation for Remove {
     type Outcome = Removed;
 
     fn run(self, context: &Context) -> Result<Removed> {
         context.cancel.check()?;
-        let (lock, located) = EditLock::take_named(&self.place, &context.cancel)?;
+        let named = EditLock::take_named(&self.place, self.wanted(), &context.cancel);
+        let (lock, located) = match named {
+            // Security: what the view hides is missing.
+            Err(Error::NotFound { denied: true, .. }) if self.on_missing != OnMissing::Fail => {
+                return Ok(Removed::nothing(self.place.path.as_given().to_owned()));
+            }
+            named => named?,
+        };
         lock.confirm()?;
         if located.is_root() {
             return Err(Error::RootProtected);
@@ -99,12 +120,8 @@ impl Operation for Remove {
         };
         self.check_target(&located, &metadata)?;
         let mut removed = Removed {
-            path: located.path(),
             kind: Some(metadata.kind),
-            files: 0,
-            directories: 0,
-            uncounted: false,
-            faults: Vec::new(),
+            ..Removed::nothing(located.path())
         };
         match self.remove(&located, metadata.kind, context) {
             Ok(Some(removal)) => removed.add(removal),
@@ -134,17 +151,9 @@ impl Remove {
     }
 
     fn missing(&self, located: &Located<'_>) -> Result<Removed> {
-        let (path, faults) = (located.path(), Vec::new());
         match (self.on_missing, located.require()) {
             (OnMissing::Fail, Err(error)) => Err(self.place.explain(error, self.wanted())),
-            _ => Ok(Removed {
-                path,
-                kind: None,
-                files: 0,
-                directories: 0,
-                uncounted: false,
-                faults,
-            }),
+            _ => Ok(Removed::nothing(located.path())),
         }
     }
 
@@ -393,7 +402,7 @@ mod tests {
         let tree = Tree::new();
         tree.file("dir/sub/file", "x");
         let part = tree.place("dir/sub");
-        let (held, _) = EditLock::take_named(&part, &Cancel::never()).unwrap();
+        let (held, _) = EditLock::take_named(&part, Wanted::Directory, &Cancel::never()).unwrap();
         let mut impatient = context();
         impatient.cancel = Cancel::after(std::time::Duration::from_millis(100));
         let request = || Remove {
