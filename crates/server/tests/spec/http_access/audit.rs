@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::harness::machine::{left_out, said, share};
-use crate::harness::message::{hash_endless, tool_call};
+use crate::harness::message::{hash_endless, initialize, tool_call};
 use crate::harness::{ToolSet, becomes, metrics_show};
 use crate::workspace::Workspace;
 
@@ -97,6 +97,85 @@ async fn audit_a_file_that_cannot_be_written_is_a_start_up_error() {
         line.contains("log.audit_file") && line.contains("not a regular file"),
         "{line}"
     );
+}
+
+/// Methods by which files are resources, and prompts, take the road of every call: a line each, with the client's trace, and
+/// a figure each.
+#[tokio::test]
+async fn audit_methods_that_are_no_tools_are_there_too() {
+    let (tree, logs) = (Tree::new().file("f", "x"), Tree::new());
+    let setup = with_audit(&tree, &logs).set("server.sessions", "on");
+    let wire = setup.wire(Transport::Http).await;
+    let http = wire.http();
+    let begun = http.post("/mcp", &[], &initialize(&json!({}))).await;
+    let session = begun
+        .header("mcp-session-id")
+        .expect("a session")
+        .to_owned();
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let of_template = json!({"type": "ref/resource", "uri": "fs://workspace/{+path}"});
+    let typed = json!({"name": "path", "value": ""});
+    let asked = [
+        ("resources/read", json!({"uri": "fs://workspace/f"})),
+        (
+            "resources/directory/read",
+            json!({"uri": "fs://workspace/"}),
+        ),
+        (
+            "completion/complete",
+            json!({"ref": of_template, "argument": typed}),
+        ),
+        ("prompts/get", json!({"name": "changes"})),
+        ("resources/subscribe", json!({"uri": "fs://workspace/f"})),
+    ];
+    let trace =
+        |number: usize| format!("00-0af7651916cd43dd8448eb211c8031{number:02}-00f067aa0ba902b7-01");
+    for (number, (method, params)) in asked.iter().enumerate() {
+        let mut params = params.clone();
+        params["_meta"]["traceparent"] = json!(trace(number));
+        let message = json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params});
+        let reply = http.post("/mcp", &headers, &message).await.json();
+        assert!(reply["result"].is_object(), "{method}: {reply}");
+    }
+    // A list is the operator's own words and nobody's file: it is no call.
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "resources/list"});
+    let reply = http.post("/mcp", &headers, &list).await.json();
+    assert!(reply["result"].is_object(), "{reply}");
+    let metrics = http.get("/metrics").await.body;
+    wire.stop().await;
+    let written = lines(&logs, "calls.log");
+    assert_eq!(written.len(), asked.len(), "{written:?}");
+    for (number, ((method, _), line)) in asked.iter().zip(&written).enumerate() {
+        assert_eq!(line["tool"], *method, "{line}");
+        assert_eq!(line["outcome"], "ok", "{line}");
+        assert_eq!(line["traceparent"], trace(number).as_str(), "{line}");
+        let figure = format!("tool=\"{method}\"");
+        assert!(metrics.contains(&figure), "{method} has no figures");
+    }
+}
+
+/// They have the rate of calls, too.
+#[tokio::test]
+async fn audit_methods_that_are_no_tools_have_the_rate_of_calls() {
+    let tree = Tree::new().file("f", "x");
+    let rate = json!({"per_second": 1, "burst": 1});
+    let setup = Workspace::setup(&tree).set("limits.rate", rate);
+    let wire = setup.wire(Transport::Http).await;
+    let mut refused = Value::Null;
+    for id in 0..3 {
+        let params = json!({"uri": "fs://workspace/f"});
+        let read =
+            json!({"jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params});
+        let headers = [("mcp-protocol-version", "2025-11-25")];
+        let reply = wire.http().post("/mcp", &headers, &read).await.json();
+        if reply["error"].is_object() {
+            refused = reply["error"].clone();
+        }
+    }
+    assert_eq!(refused["data"]["code"], "rate_limited", "{refused}");
 }
 
 #[tokio::test]
