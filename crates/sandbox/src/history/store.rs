@@ -316,7 +316,18 @@ fn fixed(name: &str) -> SysResult<Name> {
 
 fn store_name(header: &Header, forged: usize) -> SysResult<Name> {
     let name = match header {
-        Header::Own { device, inode, .. } => format!("{device:x}-{inode:x}"),
+        // File systems give numbers again, to workspaces that come and go even many times a day.
+        Header::Own {
+            device,
+            inode,
+            born,
+            ..
+        } => match born {
+            Some((seconds, nanoseconds)) => {
+                format!("{device:x}-{inode:x}.{seconds:x}.{nanoseconds:x}")
+            }
+            None => format!("{device:x}-{inode:x}"),
+        },
         Header::Shared { root, .. } => format!("cluster-{:016x}", name_hash(root)),
     };
     match forged {
@@ -596,6 +607,23 @@ mod tests {
         assert!(!tried(Some(PlantedFault::NoRenameFlags)));
         let objects = stores(temp.path()).remove(0).join("objects");
         assert_eq!(fs::read_dir(objects).unwrap().count(), 0);
+    }
+
+    /// The number of a directory that is gone is soon another's.
+    #[test]
+    fn roots_that_come_and_go_with_one_number_have_a_history_each() {
+        let temp = tempfile::tempdir().unwrap();
+        let holder = syscall::open_root_unchecked(temp.path()).unwrap();
+        for seconds in 0..20 {
+            let header = Header::Own {
+                history: VERSION,
+                device: 1,
+                inode: 2,
+                born: Some((seconds, 0)),
+            };
+            assert_eq!(Store::open(holder.as_fd(), &header).unwrap().forged, 0);
+        }
+        assert_eq!(stores(temp.path()).len(), 20);
     }
 
     /// A directory that an archive brought is left alone, and a new one is made beside it.

@@ -210,7 +210,12 @@ async fn history_makes_room_on_a_full_disk() {
 async fn history_a_forged_one_is_left_alone() {
     let tree = Tree::new().file("a", "mine\n");
     let metadata = tree.path().metadata().expect("a root");
-    let store = format!(".mcp-filesystem/{:x}-{:x}", metadata.dev(), metadata.ino());
+    let born = metadata.created().map_or(String::new(), |born| {
+        let since = born.duration_since(std::time::UNIX_EPOCH).expect("a time");
+        format!(".{:x}.{:x}", since.as_secs(), since.subsec_nanos())
+    });
+    let (device, inode) = (metadata.dev(), metadata.ino());
+    let store = format!(".mcp-filesystem/{device:x}-{inode:x}{born}");
     let part = json!({"kind": "replace", "path": "a", "object": "1.0",
         "old": {"kind": "f", "inode": 1, "size": 5, "modified": 0, "mode": 420},
         "new": {"kind": "f", "inode": tree.join("a").metadata().expect("a").ino(), "mode": 420}});
