@@ -4,6 +4,7 @@
 //! leftover is removed when its process is certainly gone; one from another machine, container or boot,
 //! whose process cannot be asked, when it is a day old. Replicas tell each other who is gone (`together/slots.rs`).
 
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,7 @@ use crate::name::Name;
 use crate::new_mode;
 use crate::root::Root;
 use crate::roots::Roots;
-use crate::syscall::{Errno, SysResult};
+use crate::syscall::{self, Errno, SysResult};
 use crate::together::DeadReplica;
 use crate::walk::{WalkItem, WalkOptions, Walker};
 use crate::{Follow, RelPath};
@@ -163,8 +164,16 @@ impl Root {
                 removed += 1;
             }
         }
-        removed
+        removed + self.history().map_or(0, |history| history.sweep(dead))
     }
+}
+
+/// Tells whether nobody is at work any more on a temporary entry.
+pub(crate) fn is_abandoned(dir: BorrowedFd<'_>, name: &Name, dead: &[DeadReplica]) -> bool {
+    Maker::of(name.as_bytes()).is_some_and(|maker| {
+        dead.iter().any(|replica| replica.run() == maker.run)
+            || syscall::stat_at_unchecked(dir, name).is_ok_and(|file| maker.is_gone(&file))
+    })
 }
 
 /// Only what has such a name is looked at: a root may hold millions of other files.

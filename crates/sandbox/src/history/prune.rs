@@ -18,11 +18,13 @@ use super::record::{End, parse_change_id};
 use super::store::Store;
 use crate::change::{Change, Durability, Observers};
 use crate::dir::{Dir, RootShare};
+use crate::leftovers::{is_abandoned, is_temporary};
 use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::quota::{Amount, measure};
 use crate::replace::UnnamedFiles;
 use crate::syscall::{self, SysResult};
+use crate::together::DeadReplica;
 
 /// How long a change without an end may be under way.
 const UNSETTLED_MS: u64 = 60 * 60 * 1000;
@@ -356,6 +358,9 @@ fn clear_objects(store: &Store, ledger: &Ledger<'_>, doomed: &BTreeSet<u64>) -> 
     let listed = syscall::reopen_dir_unchecked(store.objects()).and_then(|dir| {
         syscall::read_dir_unchecked(dir.as_fd(), &mut |name, _| {
             let name = Name::new(name).filter(|name| {
+                if is_temporary(name.as_bytes()) {
+                    return is_abandoned(dir.as_fd(), name, &[]);
+                }
                 let number = number_of(name).unwrap_or(0);
                 number < oldest || doomed.contains(&number) || is_pruned(number)
             });
@@ -367,6 +372,22 @@ fn clear_objects(store: &Store, ledger: &Ledger<'_>, doomed: &BTreeSet<u64>) -> 
 }
 
 impl History {
+    /// Removes temporary files beside what is kept whose process is gone; tells how many.
+    pub(crate) fn sweep(&self, dead: &[DeadReplica]) -> u64 {
+        let Some(store) = self.existing_store() else {
+            return 0;
+        };
+        let mut names = Vec::new();
+        let listed = syscall::reopen_dir_unchecked(store.objects()).and_then(|dir| {
+            syscall::read_dir_unchecked(dir.as_fd(), &mut |name, _| {
+                let name = Name::new(name).filter(|name| is_temporary(name.as_bytes()));
+                names.extend(name.filter(|name| is_abandoned(dir.as_fd(), name, dead)));
+            })
+        });
+        let cleared = names.iter().filter(|name| clear(store, name).is_ok());
+        listed.map_or(0, |()| cleared.count() as u64)
+    }
+
     /// The bytes that are kept of each change, in the order of their numbers.
     fn sizes(&self, store: &Store) -> SysResult<Vec<(u64, u64)>> {
         let listed = syscall::reopen_dir_unchecked(store.objects())?;
@@ -461,6 +482,34 @@ mod tests {
         let ledger = root.history().unwrap().ledger();
         let kept = ledger.all().filter(is_kept);
         kept.map(|change| change.number()).collect()
+    }
+
+    /// A process that was killed while it tried something out beside what is kept.
+    #[test]
+    fn what_a_killed_process_left_beside_objects_is_swept_and_what_is_in_use_is_not() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = keeping(temp.path(), 2);
+        write(&root, "a", "1");
+        let store = root.history().unwrap().store().unwrap();
+        let own = crate::leftovers::temporary_name().unwrap();
+        // The same process number in another run is another process.
+        let shown = own.shown().into_owned();
+        let mut pieces: Vec<&str> = shown.split('-').collect();
+        pieces[4] = "1";
+        let gone = pieces.join("-");
+        let gone = Name::new(gone.as_bytes()).unwrap();
+        for name in [&own, &gone] {
+            syscall::create_unchecked(store.objects(), name, 0o600).unwrap();
+        }
+        for number in 0..4 {
+            write(&root, "a", &number.to_string());
+        }
+        root.history().unwrap().prune();
+        let is_there = |name| syscall::stat_at_unchecked(store.objects(), name).is_ok();
+        assert!(is_there(&own), "a pruning leaves it");
+        root.sweep_leftovers(&|| false);
+        assert!(is_there(&own));
+        assert!(!is_there(&gone));
     }
 
     fn objects(root: &Root) -> usize {
