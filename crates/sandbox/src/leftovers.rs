@@ -178,13 +178,7 @@ pub(crate) fn is_abandoned(dir: BorrowedFd<'_>, name: &Name, dead: &[DeadReplica
 
 /// Only what has such a name is looked at: a root may hold millions of other files.
 fn is_leftover(item: &WalkItem, dead: &[DeadReplica]) -> bool {
-    Maker::of(item.name.as_bytes()).is_some_and(|maker| {
-        if dead.iter().any(|replica| replica.run() == maker.run) {
-            return true;
-        }
-        let metadata = item.dir.stat(&item.name);
-        metadata.is_ok_and(|metadata| maker.is_gone(&metadata))
-    })
+    is_abandoned(item.dir.fd(), &item.name, dead)
 }
 
 impl Roots {

@@ -8,8 +8,9 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::record::{Part, PartKind, Stamp, Tail, content_hash, hex};
+use super::record::{Part, PartKind, Stamp};
 use super::recorder::PartSlot;
+use super::stamp::{stamp_at, stamp_of};
 use super::{History, Store, is_unmovable};
 use crate::attributes;
 use crate::change::{Change, EntryRef, Observers, OnExisting, rename_entry};
@@ -17,19 +18,12 @@ use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::syscall::{self, Errno, Purpose, SysResult};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// The largest file that is copied to be kept.
 const COPIED_MAX: u64 = 64 * 1024 * 1024;
-/// The largest file whose content is hashed when it comes.
-const HASHED_MAX: u64 = 64 * 1024;
 /// How often a change is tried again whose place another program changes at the same time.
 const TRIES: usize = 16;
-/// How many hashes of an append are kept at most, for its repair after a crash.
-const TAIL_HASHES: u64 = 64;
-/// The least distance of the positions up to which an append is hashed: writes stop at pages.
-const PAGE: u64 = 4096;
 
 /// Something new that will have a name.
 pub(crate) enum Incoming<'a> {
@@ -103,36 +97,6 @@ impl Incoming<'_> {
                 rename_entry(from, *entry, OnExisting::Fail, kind)
             }
         }
-    }
-}
-
-/// What an entry is, with its content if it is a small file that can be read.
-pub(super) fn stamp_at((dir, name): EntryRef<'_>, metadata: &Metadata) -> Stamp {
-    let is_small = metadata.kind == FileKind::File && metadata.size <= HASHED_MAX;
-    let file = is_small.then(|| syscall::open_content_unchecked(dir, name, Purpose::Read));
-    match file {
-        Some(Ok(file)) => stamp_of(file.as_fd(), metadata),
-        _ => Stamp::of(metadata),
-    }
-}
-
-/// The same for an open file.
-fn stamp_of(file: BorrowedFd<'_>, metadata: &Metadata) -> Stamp {
-    let is_small = metadata.kind == FileKind::File && metadata.size <= HASHED_MAX;
-    let content = is_small.then(|| {
-        let mut bytes = vec![0; metadata.size as usize];
-        let mut length = 0;
-        while let Some(free) = bytes.get_mut(length..).filter(|free| !free.is_empty()) {
-            match syscall::read_at_unchecked(file, free, length as u64) {
-                Ok(0) | Err(_) => return None,
-                Ok(read) => length += read,
-            }
-        }
-        Some(content_hash(&bytes))
-    });
-    Stamp {
-        content: content.flatten(),
-        ..Stamp::of(metadata)
     }
 }
 
@@ -608,33 +572,4 @@ pub(super) fn require_empty((dir, name): EntryRef<'_>) -> SysResult<()> {
     } else {
         Err(Errno::NOTEMPTY)
     }
-}
-
-/// What an append adds, with hashes up to the positions where a write may stop.
-pub(crate) fn tail_of(at: u64, bytes: &[u8]) -> Tail {
-    let length = bytes.len() as u64;
-    let step = (length / TAIL_HASHES + 1).next_multiple_of(PAGE);
-    Tail {
-        at,
-        length,
-        step,
-        hashes: hashes(at, bytes, step),
-    }
-}
-
-/// The hashes of what is before each multiple of `step` in the file, and of all of it.
-pub(super) fn hashes(at: u64, bytes: &[u8], step: u64) -> Vec<String> {
-    let mut hasher = Sha256::new();
-    let mut hashes = Vec::new();
-    let mut rest = bytes;
-    let mut position = at;
-    while !rest.is_empty() {
-        let to_stop = usize::try_from(step - position % step).unwrap_or(rest.len());
-        let (piece, behind) = rest.split_at(to_stop.min(rest.len()));
-        hasher.update(piece);
-        hashes.push(hex(&hasher.clone().finalize()));
-        position += piece.len() as u64;
-        rest = behind;
-    }
-    hashes
 }

@@ -21,7 +21,9 @@ mod recovery;
 mod rehearsal;
 #[cfg(test)]
 mod replica_tests;
+mod stamp;
 mod store;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -42,13 +44,14 @@ use crate::together::Cluster;
 
 pub use self::chain::BrokenChain;
 pub use self::change_record::ChangeRecord;
-pub(crate) use self::keep::{Incoming, NotedPart, tail_of};
+pub(crate) use self::keep::{Incoming, NotedPart};
 pub use self::ledger::{Ledger, ListedChange, Mention};
 pub use self::past::Past;
 pub use self::prune::{HistoryFigures, Pruned};
 pub(crate) use self::record::Stamp;
 pub use self::record::{Author, Part, PartKind, change_id, parse_change_id};
 pub(crate) use self::recorder::CallChanges;
+pub(crate) use self::tail::tail_of;
 
 pub use self::recovery::Recovered;
 pub use self::undo::{Found, UndoFault};

@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::change_record::ChangeRecord;
-use super::keep::{Incoming, stamp_at};
+use super::keep::Incoming;
 use super::ledger::Ledger;
 use super::record::{Part, PartKind, Stamp, parse_change_id};
+use super::stamp::stamp_at;
 use super::{History, Store};
 use crate::change::{Change, Durability, EntryRef, OnExisting, rename_entry};
 use crate::dir::Dir;

@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::keep::tail_of;
 use super::record::{Part, PartKind, Stamp, Tail};
 use super::store::errno_of;
+use super::tail::tail_of;
 use super::undo::{Found, UndoFault, Undoing, conflict, failed, gone, missing};
 use super::{History, Store};
 use crate::change::Change;

@@ -1,0 +1,39 @@
+//! What an append added, as its record keeps it: hashes up to the positions where a write may stop.
+
+use sha2::{Digest, Sha256};
+
+use super::record::{Tail, hex};
+
+/// How many hashes of an append are kept at most, for its repair after a crash.
+const TAIL_HASHES: u64 = 64;
+/// The least distance of the positions up to which an append is hashed: writes stop at pages.
+const PAGE: u64 = 4096;
+
+/// What an append adds, with hashes up to the positions where a write may stop.
+pub(crate) fn tail_of(at: u64, bytes: &[u8]) -> Tail {
+    let length = bytes.len() as u64;
+    let step = (length / TAIL_HASHES + 1).next_multiple_of(PAGE);
+    Tail {
+        at,
+        length,
+        step,
+        hashes: hashes(at, bytes, step),
+    }
+}
+
+/// The hashes of what is before each multiple of `step` in the file, and of all of it.
+pub(super) fn hashes(at: u64, bytes: &[u8], step: u64) -> Vec<String> {
+    let mut hasher = Sha256::new();
+    let mut hashes = Vec::new();
+    let mut rest = bytes;
+    let mut position = at;
+    while !rest.is_empty() {
+        let to_stop = usize::try_from(step - position % step).unwrap_or(rest.len());
+        let (piece, behind) = rest.split_at(to_stop.min(rest.len()));
+        hasher.update(piece);
+        hashes.push(hex(&hasher.clone().finalize()));
+        position += piece.len() as u64;
+        rest = behind;
+    }
+    hashes
+}
