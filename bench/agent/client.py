@@ -67,11 +67,13 @@ class Client:
 
 
 def count(texts: list[str], home: Path) -> list[int]:
-    """The o200k tokens of each text, by the tokenizer installed below `home`."""
+    """The o200k tokens of each text, by the tokenizer installed below `home`; long texts are counted in pieces that end with a line."""
     script = (
         "const {countTokens} = require('gpt-tokenizer/encoding/o200k_base');"
+        "const pieces = (text) => text.match(/[^]{1,1000000}[^\\n]*\\n?/g) ?? [];"
+        "const counted = (text) => pieces(text).reduce((sum, piece) => sum + countTokens(piece), 0);"
         "let all = ''; process.stdin.on('data', (part) => all += part);"
-        "process.stdin.on('end', () => console.log(JSON.stringify(JSON.parse(all).map((text) => countTokens(text)))));"
+        "process.stdin.on('end', () => console.log(JSON.stringify(JSON.parse(all).map(counted))));"
     )
     run = subprocess.run(["node", "-e", script], cwd=home, input=json.dumps(texts), capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
