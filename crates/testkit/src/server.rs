@@ -298,6 +298,17 @@ impl Server {
         process::signal(&self.child, Signal::HUP);
     }
 
+    /// Lets the process run for a twenty-fifth of the time only, for so many tenths of a second: a machine on which everything
+    /// takes long.
+    pub async fn slowed(&self, rounds: u32) {
+        for _ in 0..rounds {
+            process::signal(&self.child, Signal::STOP);
+            tokio::time::sleep(Duration::from_millis(96)).await;
+            process::signal(&self.child, Signal::CONT);
+            tokio::time::sleep(Duration::from_millis(4)).await;
+        }
+    }
+
     /// Asks the process to stop with SIGTERM and does not wait.
     pub fn terminate(&self) {
         process::ask_to_stop(&self.child);

@@ -8,6 +8,7 @@ mod info;
 mod list;
 mod mkdir;
 mod parameters;
+mod partial;
 mod permissions;
 mod rate_limits;
 mod read;
