@@ -26,7 +26,7 @@ pub(crate) const VALUES_MAX: usize = 100;
 
 /// A list of which all clients see the same, as the newest revision words it.
 #[derive(Serialize)]
-struct Listed {
+struct SharedList {
     #[serde(flatten)]
     list: Value,
     #[serde(flatten)]
@@ -184,7 +184,7 @@ impl AgreedRequest<'_> {
             Wording::Older => None,
             Wording::Newest => Some(self.list_lifetime()),
         };
-        result::result(self.id, &Listed { list, lifetime })
+        result::result(self.id, &SharedList { list, lifetime })
     }
 
     fn list_lifetime(&self) -> Lifetime {

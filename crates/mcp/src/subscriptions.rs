@@ -253,18 +253,18 @@ async fn all_ended(telling: &mut JoinSet<()>) {
 }
 
 /// What a client wants to hear of. Other lists of ours do not change, so other wishes are not granted.
-struct Wanted {
+struct WatchWishes {
     resources: Vec<String>,
     tools: bool,
 }
 
-fn wanted(params: &Params) -> Result<Wanted, ErrorData> {
+fn wanted(params: &Params) -> Result<WatchWishes, ErrorData> {
     let Some(Value::Object(filter)) = params.get("notifications") else {
         return Err(invalid_params(
             "subscriptions/listen takes params with notifications (object)",
         ));
     };
-    Ok(Wanted {
+    Ok(WatchWishes {
         resources: wanted_resources(filter.get("resourceSubscriptions"))?,
         tools: filter.get("toolsListChanged") == Some(&Value::Bool(true)),
     })

@@ -117,7 +117,7 @@ pub use write_files::{FileToWrite, WriteFiles};
 
 /// Knobs that are the sandbox's own, for callers that know only this crate.
 pub use sandbox::{
-    Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, Found, HistoryFigures,
+    Author, ChangeNotes, ChangeRecord, Durability, FileAccess, FileKind, HistoryFigures, InPlace,
     LinkTarget, LiveRoot, Metadata, OnExisting, OnFault, Parents, Part, PartKind, PathFault,
     QuotaLimit, Right, Rights, Root, SeenChange, Time, TreeChanges, Users, change_id, first_chars,
     is_within, parse_change_id, truncated,

@@ -21,11 +21,11 @@ use crate::view::{EntryJudge, RootView, Standing};
 use crate::watch::file_clock;
 
 /// Takes the name and the kind of an entry.
-pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], Listed);
+pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], RawEntry);
 
 /// What a directory lists of an entry besides its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct RawEntry {
     pub(crate) kind: FileKind,
     /// A hint only: what is mounted over an entry has another.
     pub(crate) inode: u64,
@@ -313,7 +313,7 @@ impl Dir {
         syscall::read_entries_unchecked(fd, &mut |name, kind, inode| {
             if unlisted.lists(name) {
                 let kind = self.known_kind(name, kind);
-                take(name, Listed { kind, inode });
+                take(name, RawEntry { kind, inode });
             }
         })
         .map_err(failed)

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dir::{Dir, Listed, TakeName, Unlisted};
+use crate::dir::{Dir, RawEntry, TakeName, Unlisted};
 use crate::error::Result;
 use crate::metadata::{FileKind, Metadata, Time};
 
@@ -198,7 +198,7 @@ impl ListingVisit {
 }
 
 /// Adds an entry to what is to be remembered. Gives up if the kind is unknown or the list alone is too large.
-fn record(lesson: &mut Option<Vec<u8>>, limit: usize, name: &[u8], listed: Listed) {
+fn record(lesson: &mut Option<Vec<u8>>, limit: usize, name: &[u8], listed: RawEntry) {
     let Some(entries) = lesson else {
         return;
     };
@@ -208,7 +208,7 @@ fn record(lesson: &mut Option<Vec<u8>>, limit: usize, name: &[u8], listed: Liste
 }
 
 /// Writes an entry: its kind, the length of its name, its inode and the name.
-fn write(entries: &mut Vec<u8>, name: &[u8], listed: Listed) -> Option<()> {
+fn write(entries: &mut Vec<u8>, name: &[u8], listed: RawEntry) -> Option<()> {
     let kind = kind_number(listed.kind)?;
     let length = u8::try_from(name.len()).ok()?;
     entries.extend([kind, length]);
@@ -240,7 +240,7 @@ fn replay(entries: &[u8], take: TakeName<'_>) {
 }
 
 /// The names of a remembered list, and what was listed of them.
-fn each(entries: &[u8]) -> impl Iterator<Item = (&[u8], Listed)> {
+fn each(entries: &[u8]) -> impl Iterator<Item = (&[u8], RawEntry)> {
     let mut rest = entries;
     std::iter::from_fn(move || {
         let [kind, length, behind @ ..] = rest else {
@@ -249,7 +249,7 @@ fn each(entries: &[u8]) -> impl Iterator<Item = (&[u8], Listed)> {
         let (inode, behind) = behind.split_first_chunk()?;
         let (name, behind) = behind.split_at_checked(usize::from(*length))?;
         rest = behind;
-        let listed = Listed {
+        let listed = RawEntry {
             kind: *KINDS.get(usize::from(*kind))?,
             inode: u64::from_ne_bytes(*inode),
         };
@@ -281,8 +281,8 @@ mod tests {
         lesson.unwrap()
     }
 
-    fn listed(kind: FileKind) -> Listed {
-        Listed {
+    fn listed(kind: FileKind) -> RawEntry {
+        RawEntry {
             kind,
             inode: 1 << 40,
         }

@@ -12,7 +12,7 @@ use crate::attributes;
 use crate::change::{Change, EntryRef, Observers, OnExisting, Parents, rename_entry};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
-use crate::history::Incoming;
+use crate::history::NewEntry;
 use crate::in_place;
 use crate::leftovers;
 use crate::located::Located;
@@ -385,12 +385,12 @@ impl Staged {
                     *temporary = None;
                     return Ok(());
                 }
-                let incoming = Incoming::Staged {
+                let incoming = NewEntry::Staged {
                     file: file.as_fd(),
                     temporary,
                 };
                 let mut plain =
-                    |incoming: &mut Incoming<'_>| match incoming.take_name(entry, on_existing) {
+                    |incoming: &mut NewEntry<'_>| match incoming.take_name(entry, on_existing) {
                         Err(Errno::BUSY) if on_existing == OnExisting::Replace => {
                             rewritten = Some(in_place::rewrite(file, entry, existing)?);
                             Ok(())
@@ -424,12 +424,12 @@ impl Staged {
     }
 }
 
-impl Incoming<'_> {
+impl NewEntry<'_> {
     /// Gives what is staged its name, by way of a temporary one if something has to be replaced.
     fn take_name(&mut self, entry: EntryRef<'_>, on_existing: OnExisting) -> SysResult<()> {
         match self {
-            Incoming::Staged { file, temporary } => give_name(*file, entry, temporary, on_existing),
-            Incoming::Entry(from) | Incoming::Object(from) => {
+            NewEntry::Staged { file, temporary } => give_name(*file, entry, temporary, on_existing),
+            NewEntry::Entry(from) | NewEntry::Object(from) => {
                 rename_entry(*from, entry, on_existing, FileKind::File)
             }
         }

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::descent::Descent;
-use crate::dir::{Dir, Listed, TakeName, Unlisted};
+use crate::dir::{Dir, RawEntry, TakeName, Unlisted};
 use crate::error::Error;
 use crate::listings::ListingVisit;
 use crate::metadata::FileKind;
@@ -420,7 +420,7 @@ impl Walker {
         let mut path = relative(dir.path_bytes(), self.prefix);
         let before = path.len();
         let mut steps = Vec::new();
-        self.for_each_name(dir, &mut |name, Listed { kind, inode }| {
+        self.for_each_name(dir, &mut |name, RawEntry { kind, inode }| {
             path.truncate(before);
             path.extend_from_slice(name);
             let seen = Seen {

@@ -108,7 +108,7 @@ impl TreeWatch {
         };
         watch.add(&dir).map_err(failed)?;
         if watch.only.is_none() {
-            watch.add_below(dir, Found::AsItWas, give_up);
+            watch.add_below(dir, EntryAge::AsItWas, give_up);
         }
         Ok(watch)
     }
@@ -230,8 +230,12 @@ impl TreeWatch {
             };
             self.note(path.clone(), kind, change);
             if is_dir && self.only.is_none() {
-                let found = if made { Found::New } else { Found::AsItWas };
-                self.enter(&path, found, give_up);
+                let age = if made {
+                    EntryAge::New
+                } else {
+                    EntryAge::AsItWas
+                };
+                self.enter(&path, age, give_up);
             }
         } else if what.contains(ReadFlags::MODIFY) || self.was_written(&path) {
             self.note(path, kind, SeenChange::Changed);
@@ -324,27 +328,27 @@ impl TreeWatch {
     }
 
     /// Watches a directory that appeared.
-    fn enter(&mut self, path: &[u8], found: Found, give_up: &dyn Fn() -> bool) {
+    fn enter(&mut self, path: &[u8], age: EntryAge, give_up: &dyn Fn() -> bool) {
         let dir = RelPath::parse(&shown(path))
             .and_then(|path| self.root.locate(&path, Follow::Never))
             .and_then(|located| located.open_dir());
         // The directory may already be gone; a separate event reports that.
         let Ok(dir) = dir else { return };
         match self.add(&dir) {
-            Ok(()) => self.add_below(dir, found, give_up),
+            Ok(()) => self.add_below(dir, age, give_up),
             Err(_) => self.incomplete = true,
         }
     }
 
     /// Watches the directories below one that is watched.
-    fn add_below(&mut self, dir: Dir, found: Found, give_up: &dyn Fn() -> bool) {
+    fn add_below(&mut self, dir: Dir, age: EntryAge, give_up: &dyn Fn() -> bool) {
         let options = WalkOptions {
             order: WalkOrder::Listed,
             ..WalkOptions::default()
         };
         let mut walker = Walker::new(dir, options);
         while let Some(item) = walker.next(&mut |item| !is_hidden(item.name.as_bytes())) {
-            if give_up() || (self.directories.len() >= self.most && found == Found::AsItWas) {
+            if give_up() || (self.directories.len() >= self.most && age == EntryAge::AsItWas) {
                 self.incomplete = true;
                 return;
             }
@@ -355,7 +359,7 @@ impl TreeWatch {
             if is_hidden(item.name.as_bytes()) {
                 continue;
             }
-            if found == Found::New {
+            if age == EntryAge::New {
                 self.note(item.path_bytes(), item.kind, SeenChange::Created);
             }
             if item.kind == FileKind::Directory {
@@ -377,7 +381,7 @@ impl TreeWatch {
 
 /// Whether what is found in a directory is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum EntryAge {
     /// It came together with the directory, or was there before.
     AsItWas,
     /// It was made after the directory, before that was watched.

@@ -88,11 +88,11 @@ pub(crate) struct Arguments {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reply {
     description: String,
-    messages: Vec<Message>,
+    messages: Vec<PromptMessage>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Message {
+struct PromptMessage {
     role: &'static str,
     content: Content,
 }
@@ -104,21 +104,21 @@ enum Content {
     ResourceLink { uri: String, name: String },
 }
 
-impl Message {
-    fn text(text: String) -> Message {
-        Message {
+impl PromptMessage {
+    fn text(text: String) -> PromptMessage {
+        PromptMessage {
             role: "user",
             content: Content::Text { text },
         }
     }
 
-    fn link(link: ResourceLink) -> Message {
+    fn link(link: ResourceLink) -> PromptMessage {
         let name = link.name.rsplit('/').next().unwrap_or_default().to_owned();
         let content = Content::ResourceLink {
             uri: link.uri,
             name,
         };
-        Message {
+        PromptMessage {
             role: "user",
             content,
         }
@@ -232,11 +232,11 @@ fn one_diff(change: &ToldChange, diff: &Diff) -> String {
 }
 
 /// Links to what was changed, as far as it is still there.
-fn links(told: &[ToldChange], call: &Call) -> Vec<Message> {
+fn links(told: &[ToldChange], call: &Call) -> Vec<PromptMessage> {
     let is_there = |path: &&str| call.place(path).is_ok_and(|place| place.is_there());
     let there = paths(told).into_iter().filter(is_there).take(LINKS_MAX);
     let links = there.filter_map(|path| call.resource_link(path));
-    links.map(Message::link).collect()
+    links.map(PromptMessage::link).collect()
 }
 
 fn worded(arguments: &Arguments, told: &[ToldChange], call: &Call) -> Reply {
@@ -266,7 +266,7 @@ fn worded(arguments: &Arguments, told: &[ToldChange], call: &Call) -> Reply {
     let text = format!("{request}\n\nThe changes, newest first:\n{list}");
     Reply {
         description,
-        messages: vec![Message::text(text)],
+        messages: vec![PromptMessage::text(text)],
     }
 }
 

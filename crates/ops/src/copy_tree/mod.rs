@@ -19,7 +19,7 @@ use sandbox::{
     RelPath, Root, Sharing, Staged,
 };
 
-use self::record::{Part, Stamp};
+use self::record::{CopiedPart, CopyStamp};
 use self::walk::CopyWalk;
 use crate::context::Cancel;
 use crate::error::{Error, Result, Wanted};
@@ -207,7 +207,7 @@ impl CopyBatch {
 /// A file that is being copied, and what will be noted of it.
 struct BegunFile {
     copy: FileCopy,
-    noted: Option<(Vec<u8>, Part, Stamp)>,
+    noted: Option<(Vec<u8>, CopiedPart, CopyStamp)>,
 }
 
 /// Files to copy from one directory to another.
@@ -225,10 +225,10 @@ struct FileEntry {
 }
 
 impl FileEntry {
-    fn part(&self) -> Part {
+    fn part(&self) -> CopiedPart {
         match self.linked {
-            Some(_) => Part::Content,
-            None => Part::Entry,
+            Some(_) => CopiedPart::Content,
+            None => CopiedPart::Entry,
         }
     }
 }
@@ -315,7 +315,7 @@ impl CopyJob {
                 return Ok(None);
             }
             self.make_way(&group.destination, &file.name)?;
-            noted = Some((path, part, Stamp::of(&open.metadata)));
+            noted = Some((path, part, CopyStamp::of(&open.metadata)));
         }
         let staged = self.change.stage_hidden(&group.destination, &file.name)?;
         let copy = FileCopy::begin(staged, open, self.options.attributes)?;
@@ -368,7 +368,7 @@ impl CopyJob {
     fn note(&self, directory: &Dir, name: &Name, metadata: &Metadata) {
         if let Some(record) = self.record() {
             let path = self.below_top(directory, name);
-            record.note(&path, Part::Entry, Stamp::of(metadata));
+            record.note(&path, CopiedPart::Entry, CopyStamp::of(metadata));
         }
     }
 

@@ -13,7 +13,7 @@ const CLOCK_STEP_NANOSECONDS: i128 = 20_000_000;
 
 /// Which of two things at one path is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum CopiedPart {
     /// The entry itself.
     Entry,
     /// The content that a link leads to, which the copy has in its place.
@@ -32,18 +32,18 @@ pub(crate) struct CopyRecord {
 
 /// How an entry was when it was opened to be copied.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stamp {
+pub(crate) struct CopyStamp {
     metadata: Metadata,
     /// A change after this look would be seen by another one.
     is_certain: bool,
 }
 
-impl Stamp {
+impl CopyStamp {
     /// Takes the stamp of something that was looked at just now, before it is read.
-    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+    pub(crate) fn of(metadata: &Metadata) -> CopyStamp {
         let metadata = *metadata;
         let age = now().saturating_sub(nanoseconds(metadata.changed));
-        Stamp {
+        CopyStamp {
             metadata,
             is_certain: age > CLOCK_STEP_NANOSECONDS,
         }
@@ -64,7 +64,7 @@ impl Stamp {
 
 #[derive(Debug)]
 struct Noted {
-    stamp: Stamp,
+    stamp: CopyStamp,
     pass: u32,
 }
 
@@ -75,14 +75,14 @@ impl CopyRecord {
     }
 
     /// Notes what was copied.
-    pub(crate) fn note(&self, path: &[u8], part: Part, stamp: Stamp) {
+    pub(crate) fn note(&self, path: &[u8], part: CopiedPart, stamp: CopyStamp) {
         let pass = self.pass();
         self.lock()
             .insert(self.key(path, part), Noted { stamp, pass });
     }
 
     /// Tells whether an entry was copied in its present state, and marks it as met in this pass.
-    pub(crate) fn has(&self, path: &[u8], part: Part, now: &Metadata) -> bool {
+    pub(crate) fn has(&self, path: &[u8], part: CopiedPart, now: &Metadata) -> bool {
         let pass = self.pass();
         let mut stamps = self.lock();
         let noted = stamps.get_mut(&self.key(path, part));
@@ -93,14 +93,14 @@ impl CopyRecord {
     /// Tells whether an entry is the one that was copied, so that it may be removed.
     pub(crate) fn verifies(&self, path: &[u8], now: &Metadata) -> bool {
         let stamps = self.lock();
-        let noted = stamps.get(&self.key(path, Part::Entry));
+        let noted = stamps.get(&self.key(path, CopiedPart::Entry));
         noted.is_some_and(|noted| noted.stamp.is_of(now))
     }
 
     /// Tells whether an entry was met in this pass.
     pub(crate) fn is_met(&self, path: &[u8]) -> bool {
         let stamps = self.lock();
-        let noted = stamps.get(&self.key(path, Part::Entry));
+        let noted = stamps.get(&self.key(path, CopiedPart::Entry));
         noted.is_some_and(|noted| noted.pass == self.pass())
     }
 
@@ -110,9 +110,9 @@ impl CopyRecord {
         self.lock().values().any(|noted| noted.pass != pass)
     }
 
-    fn key(&self, path: &[u8], part: Part) -> u128 {
+    fn key(&self, path: &[u8], part: CopiedPart) -> u128 {
         let [high, low] = &self.hashes;
-        let thing = (path, part == Part::Content);
+        let thing = (path, part == CopiedPart::Content);
         u128::from(high.hash_one(thing)) << 64 | u128::from(low.hash_one(thing))
     }
 
@@ -151,8 +151,8 @@ mod tests {
         *located.metadata().unwrap()
     }
 
-    fn certain(metadata: &Metadata) -> Stamp {
-        Stamp {
+    fn certain(metadata: &Metadata) -> CopyStamp {
+        CopyStamp {
             metadata: *metadata,
             is_certain: true,
         }
@@ -164,12 +164,15 @@ mod tests {
         tree.file("a", "one").file("b", "other").directory("dir");
         let record = CopyRecord::default();
         let (before, dir) = (look(&tree, "a"), look(&tree, "dir"));
-        record.note(b"a", Part::Entry, certain(&before));
-        record.note(b"dir", Part::Entry, certain(&dir));
-        assert!(record.verifies(b"a", &before) && record.has(b"a", Part::Entry, &before));
+        record.note(b"a", CopiedPart::Entry, certain(&before));
+        record.note(b"dir", CopiedPart::Entry, certain(&dir));
+        assert!(record.verifies(b"a", &before) && record.has(b"a", CopiedPart::Entry, &before));
         assert!(!record.verifies(b"a", &look(&tree, "b")), "another file");
         assert!(!record.verifies(b"b", &before), "another path");
-        assert!(!record.has(b"a", Part::Content, &before), "another part");
+        assert!(
+            !record.has(b"a", CopiedPart::Content, &before),
+            "another part"
+        );
         let longer = Metadata { size: 4, ..before };
         let later = Metadata {
             changed: Time {
@@ -201,8 +204,8 @@ mod tests {
             },
             ..seen
         };
-        record.note(b"a", Part::Entry, Stamp::of(&just_now));
-        assert!(!record.has(b"a", Part::Entry, &just_now));
+        record.note(b"a", CopiedPart::Entry, CopyStamp::of(&just_now));
+        assert!(!record.has(b"a", CopiedPart::Entry, &just_now));
         assert!(record.verifies(b"a", &just_now));
     }
 
@@ -213,12 +216,12 @@ mod tests {
         let record = CopyRecord::default();
         for name in ["a", "b"] {
             let stamp = certain(&look(&tree, name));
-            record.note(name.as_bytes(), Part::Entry, stamp);
+            record.note(name.as_bytes(), CopiedPart::Entry, stamp);
         }
         record.begin_pass();
-        assert!(record.has(b"a", Part::Entry, &look(&tree, "a")));
+        assert!(record.has(b"a", CopiedPart::Entry, &look(&tree, "a")));
         assert!(record.has_unmet() && record.is_met(b"a") && !record.is_met(b"b"));
-        assert!(record.has(b"b", Part::Entry, &look(&tree, "b")));
+        assert!(record.has(b"b", CopiedPart::Entry, &look(&tree, "b")));
         assert!(!record.has_unmet());
     }
 

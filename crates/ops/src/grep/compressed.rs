@@ -33,7 +33,7 @@ pub(super) fn search_compressed(
     room: &mut HitRoom,
     halt: &Halt,
 ) -> FileSearched {
-    let mut stream = Stream {
+    let mut stream = Unfolding {
         reader: compression.reader(file),
         buffer: std::mem::take(&mut scratch.buffer),
         filled: 0,
@@ -66,7 +66,7 @@ pub(super) fn search_compressed(
 }
 
 /// Decompressed content on its way through a buffer.
-struct Stream<'a> {
+struct Unfolding<'a> {
     reader: Box<dyn Read + 'a>,
     buffer: Vec<u8>,
     /// How much of the buffer is content.
@@ -88,7 +88,7 @@ enum StreamEnd {
     TooMuch,
 }
 
-impl Stream<'_> {
+impl Unfolding<'_> {
     /// Reads until a stretch is there that was not searched, or to the end.
     fn fill(&mut self) {
         let wanted = self.from + STRETCH;
@@ -177,7 +177,7 @@ struct StreamSearch<'a> {
 
 impl StreamSearch<'_> {
     /// Searches all of it; `None` if it is binary or nothing can be read.
-    fn run(&mut self, stream: &mut Stream<'_>) -> Option<Searched> {
+    fn run(&mut self, stream: &mut Unfolding<'_>) -> Option<Searched> {
         stream.fill();
         let is_unreadable = stream.filled == 0 && stream.end == Some(StreamEnd::Damaged);
         if is_unreadable || is_binary(stream.content()) {
@@ -201,7 +201,7 @@ impl StreamSearch<'_> {
         Some(self.settle(ended))
     }
 
-    fn stretch(&mut self, stream: &mut Stream<'_>, to: usize) -> Searched {
+    fn stretch(&mut self, stream: &mut Unfolding<'_>, to: usize) -> Searched {
         let (from, halt, matcher) = (stream.from, self.halt, self.matcher);
         let bytes = stream.buffer.get(..to).unwrap_or_default();
         let ended = self.collect(stream, false, |collector| {
@@ -212,7 +212,7 @@ impl StreamSearch<'_> {
     }
 
     /// Matches a line that is longer than a stretch part by part.
-    fn long_line(&mut self, stream: &mut Stream<'_>) -> Searched {
+    fn long_line(&mut self, stream: &mut Unfolding<'_>) -> Searched {
         let found = self.long_line_match(stream);
         let line = stream.from..stream.filled;
         let ended = self.collect(stream, true, |collector| {
@@ -222,7 +222,7 @@ impl StreamSearch<'_> {
         ended
     }
 
-    fn long_line_match(&self, stream: &mut Stream<'_>) -> ControlFlow<(), Option<PartMatch>> {
+    fn long_line_match(&self, stream: &mut Unfolding<'_>) -> ControlFlow<(), Option<PartMatch>> {
         let mut long = LongLine::new(self.matcher);
         loop {
             self.halt.give_way();
@@ -251,7 +251,7 @@ impl StreamSearch<'_> {
     /// Lets a collector take matches of what is in the buffer, and adds them to those of the file.
     fn collect(
         &mut self,
-        stream: &Stream<'_>,
+        stream: &Unfolding<'_>,
         cut: bool,
         search: impl FnOnce(&mut Collector<'_>) -> Searched,
     ) -> Searched {

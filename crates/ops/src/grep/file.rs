@@ -7,8 +7,8 @@ use memchr::memchr;
 use sandbox::OpenFile;
 
 use super::lines::{
-    Found, LineSink, LongLine, PartMatch, PartSearched, Searched, end_long_line, last_line, search,
-    shown_match,
+    FoundLine, LineSink, LongLine, PartMatch, PartSearched, Searched, end_long_line, last_line,
+    search, shown_match,
 };
 use super::window::{Window, read_at, without_mark};
 use super::{LineMatch, SearchFrom, SearchOutput};
@@ -343,7 +343,7 @@ pub(super) struct Collector<'a> {
     room: &'a mut HitRoom,
     pub(super) hits: Hits,
     /// In a search from the end: the last lines that match so far.
-    last: Vec<(Range<usize>, Found)>,
+    last: Vec<(Range<usize>, FoundLine)>,
     /// The newlines before `counted_to`.
     pub(super) counted: u64,
     counted_to: usize,
@@ -388,7 +388,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Remembers a line for the end, and forgets those that are too far from it by now and then.
-    fn remember(&mut self, line: Range<usize>, found: Found) {
+    fn remember(&mut self, line: Range<usize>, found: FoundLine) {
         self.last.push((line, found));
         let most = self.room.matches;
         if self.last.len() >= most.saturating_mul(2) {
@@ -415,11 +415,11 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn keep(&mut self, line: &Range<usize>, found: Found, number: u64) -> ControlFlow<()> {
-        let line_in_parts = matches!(found, Found::InPart(_));
+    fn keep(&mut self, line: &Range<usize>, found: FoundLine, number: u64) -> ControlFlow<()> {
+        let line_in_parts = matches!(found, FoundLine::InPart(_));
         let (text, line_truncated, column) = match found {
-            Found::InLine => self.show(line),
-            Found::InPart(part) => (part.shown, true, part.column),
+            FoundLine::InLine => self.show(line),
+            FoundLine::InPart(part) => (part.shown, true, part.column),
         };
         let found = LineMatch {
             line_number: i64::try_from(number).unwrap_or(i64::MAX),
@@ -450,7 +450,7 @@ impl<'a> Collector<'a> {
 }
 
 impl LineSink for Collector<'_> {
-    fn matched(&mut self, line: Range<usize>, found: Found) -> ControlFlow<()> {
+    fn matched(&mut self, line: Range<usize>, found: FoundLine) -> ControlFlow<()> {
         self.hits.count += 1;
         match self.wanted.output {
             SearchOutput::Matches if self.wanted.from == SearchFrom::End => {

@@ -29,7 +29,7 @@ pub(super) enum Searched {
 /// Takes what a search finds.
 pub(super) trait LineSink {
     /// Takes a matching line; breaks if that is enough.
-    fn matched(&mut self, line: Range<usize>, found: Found) -> ControlFlow<()>;
+    fn matched(&mut self, line: Range<usize>, found: FoundLine) -> ControlFlow<()>;
 
     /// Hears of a line that is too long to be matched as a whole.
     fn searched_in_parts(&mut self);
@@ -37,7 +37,7 @@ pub(super) trait LineSink {
 
 /// How the match of a line was found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundLine {
     /// In the whole line.
     InLine,
     /// In a part of a line that is too long to be matched as a whole.
@@ -76,7 +76,7 @@ pub(super) fn search(
         };
         while let Some(line) = matcher.next_line(stretch, from) {
             from = line.end;
-            if sink.matched(line, Found::InLine).is_break() {
+            if sink.matched(line, FoundLine::InLine).is_break() {
                 return Searched::Enough;
             }
         }
@@ -120,7 +120,7 @@ pub(super) fn end_long_line(
     match found {
         ControlFlow::Break(()) => Searched::Halted,
         ControlFlow::Continue(None) => Searched::All,
-        ControlFlow::Continue(Some(found)) => match sink.matched(line, Found::InPart(found)) {
+        ControlFlow::Continue(Some(found)) => match sink.matched(line, FoundLine::InPart(found)) {
             ControlFlow::Break(()) => Searched::Enough,
             ControlFlow::Continue(()) => Searched::All,
         },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandbox::{ChangeRecord, Found, Ledger, Mention, PartKind, Root, UndoFault, is_within};
+use sandbox::{ChangeRecord, InPlace, Ledger, Mention, PartKind, Root, UndoFault, is_within};
 
 use super::effect::Effects;
 use super::moment::{self, Diff};
@@ -95,7 +95,7 @@ pub enum UndoRefusal {
         /// The path.
         path: String,
         /// What is there.
-        found: Found,
+        found: InPlace,
         /// The last change of that path since, if this server made one.
         since: Option<Box<ChangeRecord>>,
         /// How the path differs from what the change left, if that is known.
@@ -180,7 +180,7 @@ impl Undo {
             let undone = match self.changed_inside(&ledger, &chosen) {
                 Some(path) => Err(UndoFault::Conflict {
                     path,
-                    found: Found::Changed,
+                    found: InPlace::Changed,
                 }),
                 None => change.undo(&self.root, &chosen, &ledger, self.is_rehearsal),
             };
@@ -365,7 +365,7 @@ impl Undo {
                     .map(|record| seen_part(&self.root, record));
                 let diff = since
                     .as_ref()
-                    .filter(|_| found == Found::Changed)
+                    .filter(|_| found == InPlace::Changed)
                     .and_then(|since| moment::diff(&self.root, ledger, since, context));
                 UndoRefusal::Conflict {
                     change,

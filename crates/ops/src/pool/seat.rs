@@ -11,7 +11,7 @@ const SMALL: Duration = Duration::from_millis(20);
 
 /// What the running thread is to the pool.
 #[derive(Clone, Copy)]
-enum Standing {
+enum ThreadRole {
     /// It does no call's work.
     Outside,
     /// It runs a small call, which has to take a seat at this time.
@@ -25,12 +25,12 @@ enum Standing {
 }
 
 thread_local! {
-    static STANDING: Cell<Standing> = const { Cell::new(Standing::Outside) };
+    static ROLE: Cell<ThreadRole> = const { Cell::new(ThreadRole::Outside) };
 }
 
 fn sit_down(pool: &'static Pool, number: u64) {
     let until = Instant::now() + SLICE;
-    STANDING.set(Standing::Seated {
+    ROLE.set(ThreadRole::Seated {
         pool,
         number,
         until,
@@ -48,10 +48,10 @@ impl Seat {
 
     /// Ends the work and returns the thread's current seat.
     pub(super) fn hand_back(self) -> u64 {
-        match STANDING.replace(Standing::Outside) {
-            Standing::Seated { number, .. } => number,
+        match ROLE.replace(ThreadRole::Outside) {
+            ThreadRole::Seated { number, .. } => number,
             // Work always ends in a seat: a thread that gave one up has taken another.
-            Standing::Outside | Standing::Small { .. } => u64::MAX,
+            ThreadRole::Outside | ThreadRole::Small { .. } => u64::MAX,
         }
     }
 }
@@ -59,10 +59,10 @@ impl Seat {
 /// Lets others have their turn if this thread's slice of time is over. Never call it with a lock held: whoever holds
 /// a seat and waits for that lock could keep this thread from its next seat.
 pub(crate) fn give_way(cancel: &Cancel) {
-    let (pool, left, until) = match STANDING.get() {
-        Standing::Outside => return,
-        Standing::Small { until } => (Pool::get(), None, until),
-        Standing::Seated {
+    let (pool, left, until) = match ROLE.get() {
+        ThreadRole::Outside => return,
+        ThreadRole::Small { until } => (Pool::get(), None, until),
+        ThreadRole::Seated {
             pool,
             number,
             until,
@@ -77,7 +77,7 @@ pub(crate) fn give_way(cancel: &Cancel) {
 /// Runs a small call on a thread that is not the pool's. One that turns out to be long takes a seat on the way.
 pub fn run_light<T>(work: impl FnOnce() -> T) -> T {
     let until = Instant::now() + SMALL;
-    STANDING.set(Standing::Small { until });
+    ROLE.set(ThreadRole::Small { until });
     let _leaves = Leaves;
     work()
 }
@@ -87,7 +87,7 @@ struct Leaves;
 
 impl Drop for Leaves {
     fn drop(&mut self) {
-        if let Standing::Seated { pool, number, .. } = STANDING.replace(Standing::Outside) {
+        if let ThreadRole::Seated { pool, number, .. } = ROLE.replace(ThreadRole::Outside) {
             pool.leave(number);
         }
     }
@@ -96,13 +96,13 @@ impl Drop for Leaves {
 /// Gives the seat up, for a thread that has to wait for something else than its turn. It takes another one when the
 /// guard is dropped, so drop it with no lock held.
 pub(crate) fn step_aside(cancel: &Cancel) -> Aside<'_> {
-    let seated = match STANDING.get() {
-        Standing::Seated { pool, number, .. } => {
+    let seated = match ROLE.get() {
+        ThreadRole::Seated { pool, number, .. } => {
             pool.leave(number);
-            STANDING.set(Standing::Outside);
+            ROLE.set(ThreadRole::Outside);
             Some(pool)
         }
-        Standing::Outside | Standing::Small { .. } => None,
+        ThreadRole::Outside | ThreadRole::Small { .. } => None,
     };
     Aside { seated, cancel }
 }

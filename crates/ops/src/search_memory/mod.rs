@@ -20,7 +20,7 @@ use sandbox::{FileKind, ListingVisit, Listings, Metadata, OpenFile, Time, WalkIt
 
 use self::clock::{ClockWatch, Moment};
 pub(crate) use self::needs::Needs;
-use self::remembered::{Key, Remembered, Stamp};
+use self::remembered::{FileStamp, Key, Remembered};
 pub(crate) use self::sketch::SketchTable;
 use crate::pattern::Pattern;
 
@@ -248,7 +248,7 @@ impl SearchVisit {
         if !is_own || now.size > question.largest {
             return None;
         }
-        let stamp = Stamp::of(&now)?;
+        let stamp = FileStamp::of(&now)?;
         let excluded = self
             .memory
             .files
@@ -277,7 +277,7 @@ impl SearchVisit {
             return None;
         }
         let is_own = item.dir.stamping_device() == Some(before.device);
-        let stamp = Stamp::of(&before).filter(|_| is_own)?;
+        let stamp = FileStamp::of(&before).filter(|_| is_own)?;
         if self.memory.files.knows(&stamp, self.number) {
             return None;
         }
@@ -306,7 +306,7 @@ impl SearchVisit {
 /// A file that is about to be read, and then remembered.
 pub(crate) struct Lesson<'a> {
     visit: &'a SearchVisit,
-    stamp: Stamp,
+    stamp: FileStamp,
     before: Metadata,
     room: remembered::Reserved<'a>,
 }

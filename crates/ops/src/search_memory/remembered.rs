@@ -24,7 +24,7 @@ const SKETCH_OVERHEAD: usize = 16;
 
 /// A state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     key: Key,
     size: u64,
     modified: i64,
@@ -38,10 +38,10 @@ pub(super) struct Key {
     pub(super) inode: u64,
 }
 
-impl Stamp {
+impl FileStamp {
     /// The state; `None` if its times are centuries away, and so cannot be written down here.
-    pub(super) fn of(metadata: &Metadata) -> Option<Stamp> {
-        Some(Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Option<FileStamp> {
+        Some(FileStamp {
             key: Key {
                 device: metadata.device,
                 inode: metadata.inode,
@@ -60,7 +60,7 @@ fn nanoseconds(time: Time) -> Option<i64> {
 
 /// What is known of a file's content besides its sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct FileFacts {
+pub(super) struct LearnedFacts {
     /// It is skipped by searches.
     pub(super) is_binary: bool,
     /// It has a letter that is another form of `s` or `k`.
@@ -71,8 +71,8 @@ pub(super) struct FileFacts {
 
 #[derive(Debug)]
 struct KnownFile {
-    stamp: Stamp,
-    facts: FileFacts,
+    stamp: FileStamp,
+    facts: LearnedFacts,
     /// The search that last met it.
     met: u32,
     sketch: Sketch,
@@ -197,9 +197,9 @@ impl Remembered {
     /// Asks what is known of a file, if that is of its present state.
     pub(super) fn ask<T>(
         &self,
-        stamp: &Stamp,
+        stamp: &FileStamp,
         search: u32,
-        answer: impl FnOnce(&FileFacts, &Sketch) -> Option<T>,
+        answer: impl FnOnce(&LearnedFacts, &Sketch) -> Option<T>,
     ) -> Option<T> {
         let mut list = self.list(stamp.key)?;
         let known = list.find(stamp.key)?;
@@ -221,7 +221,7 @@ impl Remembered {
     }
 
     /// Tells whether the present state of a file is known.
-    pub(super) fn knows(&self, stamp: &Stamp, search: u32) -> bool {
+    pub(super) fn knows(&self, stamp: &FileStamp, search: u32) -> bool {
         self.ask(stamp, search, |_, _| Some(())).is_some()
     }
 
@@ -302,7 +302,13 @@ impl Remembered {
 
 impl Reserved<'_> {
     /// Keeps what is known of a file, and gives back what it does not need.
-    pub(super) fn keep(self, stamp: Stamp, facts: FileFacts, mut sketch: Sketch, search: u32) {
+    pub(super) fn keep(
+        self,
+        stamp: FileStamp,
+        facts: LearnedFacts,
+        mut sketch: Sketch,
+        search: u32,
+    ) {
         let remembered = self.remembered;
         for _ in 0..remembered.folds.load(Ordering::Relaxed) {
             sketch.fold();
@@ -347,8 +353,8 @@ mod tests {
     use crate::search_memory::sketch::{SketchTable, learn};
     use proptest::prelude::*;
 
-    fn stamp(inode: u64) -> Stamp {
-        Stamp {
+    fn stamp(inode: u64) -> FileStamp {
+        FileStamp {
             key: Key { inode, device: 1 },
             size: 10,
             modified: 5,
@@ -365,7 +371,7 @@ mod tests {
         remembered: &Remembered,
         inode: u64,
         size: usize,
-        (facts, sketch): &(FileFacts, Sketch),
+        (facts, sketch): &(LearnedFacts, Sketch),
         search: u32,
     ) -> bool {
         let Some(room) = remembered.reserve(size, search) else {
@@ -392,19 +398,19 @@ mod tests {
             inode: 7,
         };
         for other in [
-            Stamp {
+            FileStamp {
                 size: 11,
                 ..stamp(7)
             },
-            Stamp {
+            FileStamp {
                 modified: 6,
                 ..stamp(7)
             },
-            Stamp {
+            FileStamp {
                 changed: 7,
                 ..stamp(7)
             },
-            Stamp {
+            FileStamp {
                 key: elsewhere,
                 ..stamp(7)
             },
@@ -425,7 +431,7 @@ mod tests {
         let learned = learn(content.as_bytes(), false, &mut SketchTable::default());
         for device in 1..20 {
             let key = Key { device, inode: 7 };
-            let stamp = Stamp { key, ..stamp(7) };
+            let stamp = FileStamp { key, ..stamp(7) };
             let room = remembered.reserve(content.len(), 1).unwrap();
             room.keep(stamp, learned.0, learned.1.clone(), 1);
             assert!(remembered.has(key, 1) && remembered.knows(&stamp, 1));

@@ -5,7 +5,7 @@
 
 use memchr::{memchr_iter, memmem};
 
-use super::remembered::FileFacts;
+use super::remembered::LearnedFacts;
 
 /// The least and the most bits of a sketch, as powers of two.
 const BITS_MIN: u32 = 6;
@@ -82,10 +82,10 @@ pub(super) fn learn(
     content: &[u8],
     is_binary: bool,
     table: &mut SketchTable,
-) -> (FileFacts, Sketch) {
-    let mut facts = FileFacts {
+) -> (LearnedFacts, Sketch) {
+    let mut facts = LearnedFacts {
         is_binary,
-        ..FileFacts::default()
+        ..LearnedFacts::default()
     };
     if is_binary {
         return (facts, Sketch::default());

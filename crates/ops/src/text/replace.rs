@@ -87,7 +87,7 @@ pub(crate) fn plan(
     (scope, matching): (EditScope, EditMatching),
     room: EditRoom,
 ) -> Result<Result<EditPlan, EditFault>> {
-    let edit = Edit::new(old, new);
+    let edit = Replacement::new(old, new);
     let found = find(read, &edit.wanted(scope))?;
     if edit.is_idle() && matching == EditMatching::Unseen {
         return Ok(Err(EditFault::Idle));
@@ -123,7 +123,7 @@ fn repeated(read: &mut ReadAt<'_>, found: &Occurrences) -> Result<EditFault> {
 }
 
 /// The two strings of an edit, with `\n` for every line end.
-struct Edit<'e> {
+struct Replacement<'e> {
     old: Cow<'e, str>,
     new: Cow<'e, str>,
     /// How many bytes both begin with, and end with.
@@ -131,8 +131,8 @@ struct Edit<'e> {
     suffix: usize,
 }
 
-impl<'e> Edit<'e> {
-    fn new(old: &'e str, new: &'e str) -> Edit<'e> {
+impl<'e> Replacement<'e> {
+    fn new(old: &'e str, new: &'e str) -> Replacement<'e> {
         let (old, new) = (with_newlines(old), with_newlines(new));
         let same = |(a, b): &(char, char)| a == b;
         let length = |(character, _): (char, char)| character.len_utf8();
@@ -146,7 +146,7 @@ impl<'e> Edit<'e> {
         let (old_rest, new_rest) = (rest(&old), rest(&new));
         let ends = old_rest.chars().rev().zip(new_rest.chars().rev());
         let suffix = ends.take_while(same).map(length).sum();
-        Edit {
+        Replacement {
             old,
             new,
             prefix,

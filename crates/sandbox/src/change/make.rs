@@ -6,7 +6,7 @@ use super::{Change, OnExisting, Parents, rename_entry};
 use crate::attributes;
 use crate::dir::Dir;
 use crate::error::{Error, Result};
-use crate::history::{Incoming, Part, PartKind, Stamp};
+use crate::history::{NewEntry, Part, PartKind, Stamp};
 use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::FileKind;
@@ -120,8 +120,8 @@ impl Change {
         let observers = to.observers();
         let rename = || {
             let mut plain =
-                |_: &mut Incoming<'_>| rename_entry(source, target, on_existing, FileKind::File);
-            let incoming = Incoming::Entry(source);
+                |_: &mut NewEntry<'_>| rename_entry(source, target, on_existing, FileKind::File);
+            let incoming = NewEntry::Entry(source);
             self.put_kept(
                 observers,
                 incoming,

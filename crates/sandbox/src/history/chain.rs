@@ -151,7 +151,7 @@ fn beginning(file: &File) -> SysResult<Option<String>> {
 pub(crate) fn verify(store: &Store) -> SysResult<Result<u64, BrokenChain>> {
     let listed_before = listed(store)?;
     let names = record_names(store)?;
-    let mut check = Check::default();
+    let mut check = ChainCheck::default();
     for name in &names {
         if let Some((file, _)) = open_record(store, name)?
             && let Some(prev) = beginning(&file)?.filter(|prev| prev != NO_HASH)
@@ -196,13 +196,13 @@ fn broken(name: &Name, line: Option<usize>) -> BrokenChain {
 
 /// What was found so far.
 #[derive(Default)]
-struct Check<'a> {
+struct ChainCheck<'a> {
     /// The hashes that files go on from and that were not found yet, each with the file.
     wanted: BTreeMap<String, &'a Name>,
     lines: u64,
 }
 
-impl Check<'_> {
+impl ChainCheck<'_> {
     /// Reads a file to its end or to the first line that does not fit.
     fn read(&mut self, name: &Name, file: &File) -> SysResult<Option<BrokenChain>> {
         let mut previous: Option<String> = None;

@@ -26,7 +26,7 @@ const COPIED_MAX: u64 = 64 * 1024 * 1024;
 const TRIES: usize = 16;
 
 /// Something new that will have a name.
-pub(crate) enum Incoming<'a> {
+pub(crate) enum NewEntry<'a> {
     /// A staged file: unnamed, or with a temporary name in the directory that it is for.
     Staged {
         file: BorrowedFd<'a>,
@@ -38,11 +38,11 @@ pub(crate) enum Incoming<'a> {
     Object(EntryRef<'a>),
 }
 
-impl Incoming<'_> {
+impl NewEntry<'_> {
     fn metadata(&self) -> SysResult<Metadata> {
         match self {
-            Incoming::Staged { file, .. } => syscall::stat_unchecked(*file),
-            Incoming::Entry((dir, name)) | Incoming::Object((dir, name)) => {
+            NewEntry::Staged { file, .. } => syscall::stat_unchecked(*file),
+            NewEntry::Entry((dir, name)) | NewEntry::Object((dir, name)) => {
                 syscall::stat_at_unchecked(*dir, name)
             }
         }
@@ -52,23 +52,23 @@ impl Incoming<'_> {
     fn stamp(&self) -> SysResult<Stamp> {
         let metadata = self.metadata()?;
         Ok(match self {
-            Incoming::Staged { file, .. } => stamp_of(*file, &metadata),
-            Incoming::Entry(entry) | Incoming::Object(entry) => stamp_at(*entry, &metadata),
+            NewEntry::Staged { file, .. } => stamp_of(*file, &metadata),
+            NewEntry::Entry(entry) | NewEntry::Object(entry) => stamp_at(*entry, &metadata),
         })
     }
 
     /// The object that it is.
     fn source(&self) -> Option<String> {
         match self {
-            Incoming::Object((_, name)) => Some(name.shown().into_owned()),
-            Incoming::Staged { .. } | Incoming::Entry(_) => None,
+            NewEntry::Object((_, name)) => Some(name.shown().into_owned()),
+            NewEntry::Staged { .. } | NewEntry::Entry(_) => None,
         }
     }
 
     /// Links the object to a name that is free. `home` is the directory it belongs to.
     fn take_free_name(&mut self, home: BorrowedFd<'_>, to: EntryRef<'_>) -> SysResult<()> {
         match self {
-            Incoming::Staged { file, temporary } => match temporary {
+            NewEntry::Staged { file, temporary } => match temporary {
                 None => syscall::link_unnamed_unchecked(*file, to.0, to.1),
                 Some(name) => {
                     rename_entry((home, name), to, OnExisting::Fail, FileKind::File)?;
@@ -76,7 +76,7 @@ impl Incoming<'_> {
                     Ok(())
                 }
             },
-            Incoming::Entry(from) | Incoming::Object(from) => {
+            NewEntry::Entry(from) | NewEntry::Object(from) => {
                 let kind = syscall::stat_at_unchecked(from.0, from.1)?.kind;
                 rename_entry(*from, to, OnExisting::Fail, kind)
             }
@@ -86,13 +86,13 @@ impl Incoming<'_> {
     /// Moves the object back under a temporary name, so that a retry finds it.
     fn come_back(&mut self, from: EntryRef<'_>, home: BorrowedFd<'_>) -> SysResult<()> {
         match self {
-            Incoming::Staged { temporary, .. } => {
+            NewEntry::Staged { temporary, .. } => {
                 let name = leftovers::temporary_name()?;
                 rename_entry(from, (home, &name), OnExisting::Fail, FileKind::File)?;
                 **temporary = Some(name);
                 Ok(())
             }
-            Incoming::Entry(entry) | Incoming::Object(entry) => {
+            NewEntry::Entry(entry) | NewEntry::Object(entry) => {
                 let kind = syscall::stat_at_unchecked(from.0, from.1)?.kind;
                 rename_entry(from, *entry, OnExisting::Fail, kind)
             }
@@ -236,10 +236,10 @@ impl Change {
     pub(crate) fn put_kept(
         &self,
         observers: &Observers,
-        mut incoming: Incoming<'_>,
+        mut incoming: NewEntry<'_>,
         (target, path): (EntryRef<'_>, &dyn Fn() -> String),
         on_existing: OnExisting,
-        plain: &mut dyn FnMut(&mut Incoming<'_>) -> SysResult<()>,
+        plain: &mut dyn FnMut(&mut NewEntry<'_>) -> SysResult<()>,
     ) -> SysResult<()> {
         let Some(history) = &observers.history else {
             return plain(&mut incoming);
@@ -439,7 +439,7 @@ pub(crate) struct NotedPart {
 impl Keeping<'_> {
     fn create(
         &self,
-        incoming: &mut Incoming<'_>,
+        incoming: &mut NewEntry<'_>,
         target: EntryRef<'_>,
         path: String,
     ) -> SysResult<()> {
@@ -453,11 +453,11 @@ impl Keeping<'_> {
 
     fn replace(
         &self,
-        incoming: &mut Incoming<'_>,
+        incoming: &mut NewEntry<'_>,
         target: EntryRef<'_>,
         (path, old): (String, &Metadata),
         way: Way,
-        plain: &mut dyn FnMut(&mut Incoming<'_>) -> SysResult<()>,
+        plain: &mut dyn FnMut(&mut NewEntry<'_>) -> SysResult<()>,
     ) -> SysResult<()> {
         let kept = match way {
             Way::Itself => true,
@@ -484,7 +484,7 @@ impl Keeping<'_> {
     }
 
     /// Lets what is new and what is there change places, so that the object is what was there.
-    fn exchange(&self, incoming: &mut Incoming<'_>, target: EntryRef<'_>) -> SysResult<()> {
+    fn exchange(&self, incoming: &mut NewEntry<'_>, target: EntryRef<'_>) -> SysResult<()> {
         incoming.take_free_name(target.0, self.object())?;
         let exchanged = syscall::exchange_unchecked(self.object(), target);
         if exchanged.is_err() {

@@ -57,7 +57,7 @@ pub(super) fn each_line(
 
 /// A part of a record file.
 #[derive(Debug)]
-struct Block {
+struct LineBlock {
     file: usize,
     start: u64,
     bytes: Vec<u8>,
@@ -67,7 +67,7 @@ struct Block {
 #[derive(Debug, Default)]
 pub(super) struct LineReader {
     /// The one that was used last is the last.
-    held: RefCell<Vec<Block>>,
+    held: RefCell<Vec<LineBlock>>,
 }
 
 impl LineReader {
@@ -81,7 +81,7 @@ impl LineReader {
     ) -> Option<T> {
         let start = at - at % BLOCK;
         let mut held = self.held.borrow_mut();
-        let is_it = |block: &Block| block.file == file && block.start == start;
+        let is_it = |block: &LineBlock| block.file == file && block.start == start;
         let block = match held.iter().position(is_it) {
             Some(index) => held.remove(index),
             None => {
@@ -89,7 +89,7 @@ impl LineReader {
                     held.remove(0);
                 }
                 let bytes = read_block(store, name, start)?;
-                Block { file, start, bytes }
+                LineBlock { file, start, bytes }
             }
         };
         let rest = block.bytes.get(usize::try_from(at - start).ok()?..)?;

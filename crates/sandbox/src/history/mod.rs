@@ -44,7 +44,7 @@ use crate::together::Cluster;
 
 pub use self::chain::BrokenChain;
 pub use self::change_record::ChangeRecord;
-pub(crate) use self::keep::{Incoming, NotedPart};
+pub(crate) use self::keep::{NewEntry, NotedPart};
 pub use self::ledger::{Ledger, ListedChange, Mention};
 pub use self::past::Past;
 pub use self::prune::{HistoryFigures, Pruned};
@@ -54,7 +54,7 @@ pub(crate) use self::recorder::CallChanges;
 pub(crate) use self::tail::tail_of;
 
 pub use self::recovery::Recovered;
-pub use self::undo::{Found, UndoFault};
+pub use self::undo::{InPlace, UndoFault};
 
 /// Where the history of a root is, and how much of it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

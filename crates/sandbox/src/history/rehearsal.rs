@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::change_record::ChangeRecord;
 use super::record::{Part, PartKind, Stamp};
-use super::undo::{Found, UndoFault, Undoing, conflict, gone, missing};
+use super::undo::{InPlace, UndoFault, Undoing, conflict, gone, missing};
 
 /// What is at a path, as far as it can be told.
 enum Seen {
@@ -18,7 +18,7 @@ enum Seen {
 }
 
 /// What earlier steps would leave.
-struct Rehearsal<'a> {
+struct UndoRehearsal<'a> {
     undoing: &'a Undoing<'a>,
     left: HashMap<String, Option<Stamp>>,
 }
@@ -26,7 +26,7 @@ struct Rehearsal<'a> {
 impl Undoing<'_> {
     /// Looks whether all parts of changes can be taken back.
     pub(super) fn rehearse(&self, records: &[ChangeRecord]) -> Result<(), UndoFault> {
-        let mut rehearsal = Rehearsal {
+        let mut rehearsal = UndoRehearsal {
             undoing: self,
             left: HashMap::new(),
         };
@@ -40,7 +40,7 @@ impl Undoing<'_> {
     }
 }
 
-impl Rehearsal<'_> {
+impl UndoRehearsal<'_> {
     fn step(&mut self, part: &Part, is_single: bool) -> Result<(), UndoFault> {
         let path = part.path.as_str();
         if part.lost {
@@ -83,7 +83,7 @@ impl Rehearsal<'_> {
             Seen::Entry(there) => {
                 let is_other = |new: &Stamp| !self.undoing.is_file_of(new, &there);
                 if part.new.as_ref().is_some_and(is_other) {
-                    return Err(conflict(to, Found::Changed));
+                    return Err(conflict(to, InPlace::Changed));
                 }
             }
             Seen::Unknown => {}
@@ -135,7 +135,7 @@ impl Rehearsal<'_> {
             Seen::Entry(there) => {
                 let is_same = |old: &Stamp| self.undoing.is_file_of(old, &there);
                 if !part.old.as_ref().is_some_and(is_same) || there.size != Some(after) {
-                    return Err(conflict(path, Found::Changed));
+                    return Err(conflict(path, InPlace::Changed));
                 }
                 let size = Some(before);
                 let old = part.old.map(|old| Stamp { size, ..old });
@@ -163,7 +163,7 @@ impl Rehearsal<'_> {
         match (self.see(path)?, new) {
             (Seen::Nothing, _) => Err(missing(path)),
             (Seen::Entry(there), Some(new)) if !self.undoing.is_left(new, &there) => {
-                Err(conflict(path, Found::Changed))
+                Err(conflict(path, InPlace::Changed))
             }
             _ => Ok(()),
         }
@@ -171,7 +171,7 @@ impl Rehearsal<'_> {
 
     fn require_nothing(&self, path: &str) -> Result<(), UndoFault> {
         match self.see(path)? {
-            Seen::Entry(_) => Err(conflict(path, Found::Occupied)),
+            Seen::Entry(_) => Err(conflict(path, InPlace::Occupied)),
             Seen::Nothing | Seen::Unknown => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::change_record::ChangeRecord;
-use super::keep::Incoming;
+use super::keep::NewEntry;
 use super::ledger::Ledger;
 use super::record::{Part, PartKind, Stamp, parse_change_id};
 use super::stamp::stamp_at;
@@ -31,7 +31,7 @@ pub enum UndoFault {
         /// The path.
         path: String,
         /// What is there by now.
-        found: Found,
+        found: InPlace,
     },
     /// What was there is not kept any more, or never was.
     Gone {
@@ -61,7 +61,7 @@ pub enum UndoFault {
 
 /// What is in the place of what a change left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum InPlace {
     /// Something else, or the same with another content.
     Changed,
     /// Nothing.
@@ -301,7 +301,7 @@ impl Undoing<'_> {
         let stamp = part.new.as_ref();
         let there = self.look(&to, to_path)?.ok_or_else(|| missing(to_path))?;
         if stamp.is_some_and(|stamp| !self.is_file_of(stamp, &Stamp::of(&there))) {
-            return Err(conflict(to_path, Found::Changed));
+            return Err(conflict(to_path, InPlace::Changed));
         }
         self.require_nothing(&from, &part.path)?;
         self.check_whole(&to, &there, &[to_path, &part.path])?;
@@ -346,14 +346,14 @@ impl Undoing<'_> {
         let object = (self.store.objects(), object);
         let observers = self.root.observers();
         let shown = || path.to_owned();
-        let mut plain = |_: &mut Incoming<'_>| {
+        let mut plain = |_: &mut NewEntry<'_>| {
             let kind = syscall::stat_at_unchecked(object.0, object.1)?.kind;
             rename_entry(object, entry, on_existing, kind)
         };
         let amount =
             || syscall::stat_at_unchecked(object.0, object.1).map(|m| crate::Amount::of(&m));
         let put = observers.put(entry, &shown, amount, None, || {
-            let incoming = Incoming::Object(object);
+            let incoming = NewEntry::Object(object);
             self.change.put_kept(
                 observers,
                 incoming,
@@ -365,7 +365,7 @@ impl Undoing<'_> {
         match put {
             // Another process took it back at the same time.
             Ok(Err(Errno::NOENT | Errno::AGAIN)) if amount() == Err(Errno::NOENT) => {
-                Err(conflict(path, Found::Changed))
+                Err(conflict(path, InPlace::Changed))
             }
             Ok(put) => put.map_err(|errno| failed(path, errno)),
             Err(error) => Err(UndoFault::Failed {
@@ -434,7 +434,7 @@ impl Undoing<'_> {
         let there = self.look(spot, path)?.ok_or_else(|| missing(path))?;
         match stamp {
             Some(stamp) if !self.is_left(stamp, &self.stamp(spot, &there)) => {
-                Err(conflict(path, Found::Changed))
+                Err(conflict(path, InPlace::Changed))
             }
             _ => Ok(there),
         }
@@ -476,7 +476,7 @@ impl Undoing<'_> {
         if !self.root.shows_everything() && shows_nothing() {
             return denied(path);
         }
-        conflict(path, Found::NotEmpty)
+        conflict(path, InPlace::NotEmpty)
     }
 
     /// What is at a spot, with its content if it is small.
@@ -486,7 +486,7 @@ impl Undoing<'_> {
 
     fn require_nothing(&self, spot: &Spot, path: &str) -> Result<(), UndoFault> {
         match self.look(spot, path)? {
-            Some(_) => Err(conflict(path, Found::Occupied)),
+            Some(_) => Err(conflict(path, InPlace::Occupied)),
             None => Ok(()),
         }
     }
@@ -555,10 +555,10 @@ fn denied(path: &str) -> UndoFault {
 }
 
 pub(super) fn missing(path: &str) -> UndoFault {
-    conflict(path, Found::Missing)
+    conflict(path, InPlace::Missing)
 }
 
-pub(super) fn conflict(path: &str, found: Found) -> UndoFault {
+pub(super) fn conflict(path: &str, found: InPlace) -> UndoFault {
     UndoFault::Conflict {
         path: path.to_owned(),
         found,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::record::{Part, PartKind, Stamp, Tail};
 use super::store::errno_of;
 use super::tail::tail_of;
-use super::undo::{Found, UndoFault, Undoing, conflict, failed, gone, missing};
+use super::undo::{InPlace, UndoFault, Undoing, conflict, failed, gone, missing};
 use super::{History, Store};
 use crate::change::Change;
 use crate::metadata::Metadata;
@@ -23,7 +23,7 @@ impl Undoing<'_> {
         let (file, there) = self.open_appended(part, tail.at + tail.length)?;
         let added = read_tail(&file, tail).map_err(|errno| failed(path, errno))?;
         if tail_of(tail.at, &added).hashes != tail.hashes {
-            return Err(conflict(path, Found::Changed));
+            return Err(conflict(path, InPlace::Changed));
         }
         let at = tail.at;
         let cut = self.change.cut_kept(
@@ -75,7 +75,7 @@ impl Undoing<'_> {
         let there = self.look(&spot, path)?.ok_or_else(|| missing(path))?;
         let is_same = |old: &Stamp| self.is_file_of(old, &Stamp::of(&there));
         if !part.old.as_ref().is_some_and(is_same) || there.size != size {
-            return Err(conflict(path, Found::Changed));
+            return Err(conflict(path, InPlace::Changed));
         }
         let (dir, name) = self.entry(&spot);
         let file = syscall::open_content_unchecked(dir, name, Purpose::Edit);

@@ -20,7 +20,7 @@ pub(super) enum Component {
 
 /// A glob that was read: one for each choice that its braces leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Glob {
+pub(super) struct ViewGlob {
     /// It began with `!`.
     pub(super) is_exception: bool,
     pub(super) alternatives: Vec<Vec<Component>>,
@@ -76,9 +76,9 @@ impl fmt::Display for GlobReason {
     }
 }
 
-impl Glob {
+impl ViewGlob {
     /// Reads a glob.
-    pub(super) fn parse(text: &str) -> Result<Glob, GlobFault> {
+    pub(super) fn parse(text: &str) -> Result<ViewGlob, GlobFault> {
         let fault = |reason| GlobFault {
             glob: text.to_owned(),
             reason,
@@ -94,7 +94,7 @@ impl Glob {
         for plain in expanded(pattern).map_err(fault)? {
             alternatives.push(components(&plain).map_err(fault)?);
         }
-        Ok(Glob {
+        Ok(ViewGlob {
             is_exception,
             alternatives,
         })

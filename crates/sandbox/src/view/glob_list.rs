@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::glob::{Component, Glob, GlobFault};
+use super::glob::{Component, GlobFault, ViewGlob};
 use super::name_pattern::{NamePattern, NameTable};
 
 /// What the globs of a list are for.
@@ -62,7 +62,7 @@ impl Bits {
 
 impl GlobList {
     /// Builds a list. One of exceptions alone begins with everything.
-    pub(super) fn new(globs: &[Glob], purpose: Purpose) -> GlobList {
+    pub(super) fn new(globs: &[ViewGlob], purpose: Purpose) -> GlobList {
         let [
             mut start,
             mut any,
@@ -222,6 +222,8 @@ fn highest(state: &[u64], mask: impl Fn(usize) -> u64) -> Option<usize> {
 }
 
 /// Reads all globs of a list.
-pub(super) fn parsed<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Vec<Glob>, GlobFault> {
-    globs.into_iter().map(Glob::parse).collect()
+pub(super) fn parsed<'a>(
+    globs: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<ViewGlob>, GlobFault> {
+    globs.into_iter().map(ViewGlob::parse).collect()
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::view::glob::Glob;
+use crate::view::glob::ViewGlob;
 
 fn view(paths: &[&str], deny: &[&str]) -> View {
     View::new(paths, deny).unwrap().unwrap()
@@ -250,7 +250,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_reading_a_glob_fail_badly(text in "[ab*?!{},\\[\\]/\\\\.^-]{0,12}") {
-        if Glob::parse(&text).is_ok() {
+        if ViewGlob::parse(&text).is_ok() {
             let _ = View::new(&[text.as_str()], &[]).map(|view| view.map(|view| view.shows(b"a/b", FileKind::File)));
         }
     }

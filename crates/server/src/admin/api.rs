@@ -61,7 +61,7 @@ struct Suspend {
 }
 
 #[derive(Deserialize)]
-struct Changes {
+struct ChangesAsked {
     root: String,
     path: Option<String>,
     client: Option<String>,
@@ -221,7 +221,7 @@ impl AdminState {
     }
 
     async fn changes(&self, body: &Bytes) -> Answer {
-        let Changes { root, path, client } = decoded(body)?;
+        let ChangesAsked { root, path, client } = decoded(body)?;
         let current = self.root(&root)?;
         let filter = ChangeFilter {
             path: path.filter(|path| !path.is_empty()),

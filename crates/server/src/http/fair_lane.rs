@@ -25,22 +25,22 @@ pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Weak<Lane>>>);
 #[derive(Debug)]
 pub(super) struct Lane {
     connections: AtomicUsize,
-    line: Mutex<Line>,
+    line: Mutex<LaneTurns>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct LaneTurns {
     /// How many may run before others have their turn.
     left: usize,
     /// The connections that wait for the next pass, in the order they became ready.
-    waiting: VecDeque<Arc<Place>>,
+    waiting: VecDeque<Arc<LanePlace>>,
     /// Whether a task opens the next pass.
     is_opening: bool,
 }
 
 /// A connection's place in its lane.
 #[derive(Debug, Default)]
-struct Place(Mutex<PlaceState>);
+struct LanePlace(Mutex<PlaceState>);
 
 #[derive(Debug, Default)]
 enum PlaceState {
@@ -68,7 +68,7 @@ impl Lane {
     fn new() -> Lane {
         Lane {
             connections: AtomicUsize::new(0),
-            line: Mutex::new(Line {
+            line: Mutex::new(LaneTurns {
                 left: PASS,
                 waiting: VecDeque::new(),
                 is_opening: false,
@@ -87,7 +87,7 @@ impl Lane {
     }
 
     /// Whether a connection that is ready may run now; otherwise it is called later.
-    fn may_run(self: &Arc<Lane>, place: &Arc<Place>, context: &Context<'_>) -> bool {
+    fn may_run(self: &Arc<Lane>, place: &Arc<LanePlace>, context: &Context<'_>) -> bool {
         if self.connections.load(Ordering::Relaxed) <= FEW && !place.is_waiting() {
             return true;
         }
@@ -114,7 +114,7 @@ impl Lane {
     }
 
     /// Lets passes follow one another until nobody waits.
-    fn open_next(self: &Arc<Lane>, line: &mut Line) {
+    fn open_next(self: &Arc<Lane>, line: &mut LaneTurns) {
         if line.is_opening {
             return;
         }
@@ -135,7 +135,7 @@ impl Lane {
     fn open(&self) -> Opened {
         let mut line = locked(&self.line);
         let next = PASS.min(line.waiting.len());
-        let called: Vec<Arc<Place>> = line.waiting.drain(..next).collect();
+        let called: Vec<Arc<LanePlace>> = line.waiting.drain(..next).collect();
         line.left = PASS - next;
         line.is_opening = next > 0;
         drop(line);
@@ -159,7 +159,7 @@ enum Opened {
     ForLater,
 }
 
-impl Place {
+impl LanePlace {
     fn is_waiting(&self) -> bool {
         !matches!(*locked(&self.0), PlaceState::Outside)
     }
@@ -175,7 +175,7 @@ impl Place {
 /// A connection that takes turns with the others of its address.
 pub(super) struct InLane<F> {
     lane: Arc<Lane>,
-    place: Arc<Place>,
+    place: Arc<LanePlace>,
     connection: Pin<Box<F>>,
 }
 

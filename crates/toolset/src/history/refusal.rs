@@ -1,6 +1,6 @@
 //! Why a change was not taken back, in words.
 
-use ops::{ChangeRecord, Diff, Found, PartKind, UndoRefusal, change_id};
+use ops::{ChangeRecord, Diff, InPlace, PartKind, UndoRefusal, change_id};
 
 /// How many lines of a file a refusal quotes, and how long each may be.
 const LINES_QUOTED: usize = 3;
@@ -108,12 +108,12 @@ fn changed_by(change: u64, path: &str, since: &ChangeRecord, diff: Option<&Diff>
     )
 }
 
-fn changed_by_others(path: &str, found: Found) -> String {
+fn changed_by_others(path: &str, found: InPlace) -> String {
     let what = match found {
-        Found::Changed => "was changed since by another program",
-        Found::Missing => "is not where the change left it",
-        Found::Occupied => "is taken: something else is there now",
-        Found::NotEmpty => "is a directory that is not empty any more",
+        InPlace::Changed => "was changed since by another program",
+        InPlace::Missing => "is not where the change left it",
+        InPlace::Occupied => "is taken: something else is there now",
+        InPlace::NotEmpty => "is a directory that is not empty any more",
     };
     format!("{path} {what}; look at it before you change it; nothing was undone")
 }

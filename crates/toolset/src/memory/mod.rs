@@ -22,7 +22,7 @@ pub fn toolset(with_undo: bool) -> ToolSet {
     ToolSet {
         contract: &errors::Memory,
         tools: [
-            tool::<view::View>(),
+            tool::<view::ViewTool>(),
             tool::<create::Create>(),
             tool::<str_replace::StrReplace>(),
             tool::<insert::Insert>(),

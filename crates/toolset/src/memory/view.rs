@@ -13,7 +13,7 @@ use crate::json_text::{JsonContent, JsonText};
 use crate::text_form::{TextLines, binary, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
 
-pub(super) struct View;
+pub(super) struct ViewTool;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Arguments {
@@ -61,7 +61,7 @@ pub(super) struct Reply {
     invalid_utf8: Option<bool>,
 }
 
-impl Tool for View {
+impl Tool for ViewTool {
     type Arguments = Arguments;
     type Reply = Reply;
 

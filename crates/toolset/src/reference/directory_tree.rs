@@ -26,12 +26,12 @@ pub(super) struct Arguments {
 
 /// An entry with what is below it.
 #[derive(Serialize)]
-struct Entry<'t> {
+struct TreeEntry<'t> {
     name: &'t str,
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    children: Option<Vec<Entry<'t>>>,
+    children: Option<Vec<TreeEntry<'t>>>,
 }
 
 impl Tool for DirectoryTree {
@@ -95,7 +95,7 @@ fn wider(text: &str) -> Vec<String> {
     patterns
 }
 
-fn tree<'t>(found: &'t Globbed, top: &'t str) -> Vec<Entry<'t>> {
+fn tree<'t>(found: &'t Globbed, top: &'t str) -> Vec<TreeEntry<'t>> {
     let mut children: BTreeMap<&str, Vec<(&str, &str, FileKind)>> = BTreeMap::new();
     for entry in &found.entries {
         let (parent, name) = entry.path.rsplit_once('/').unwrap_or((".", &entry.path));
@@ -108,15 +108,15 @@ fn tree<'t>(found: &'t Globbed, top: &'t str) -> Vec<Entry<'t>> {
 fn below<'t>(
     parent: &str,
     children: &BTreeMap<&'t str, Vec<(&'t str, &'t str, FileKind)>>,
-) -> Vec<Entry<'t>> {
+) -> Vec<TreeEntry<'t>> {
     let own = children.get(parent).into_iter().flatten();
     own.map(|(path, name, kind)| match kind {
-        FileKind::Directory => Entry {
+        FileKind::Directory => TreeEntry {
             name,
             kind: "directory",
             children: Some(below(path, children)),
         },
-        _ => Entry {
+        _ => TreeEntry {
             name,
             kind: "file",
             children: None,

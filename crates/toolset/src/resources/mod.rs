@@ -59,13 +59,13 @@ pub(crate) fn methods(contract: &'static dyn Contract) -> Vec<Box<dyn AnyTool>> 
 }
 
 /// A tool as a method of the protocol.
-struct Method {
+struct ResourceMethod {
     definition: Definition,
     tool: Box<dyn AnyTool>,
 }
 
 fn method<T: Tool>(method_of: &'static str, roots: &'static [RootUse]) -> Box<dyn AnyTool> {
-    Box::new(Method {
+    Box::new(ResourceMethod {
         definition: Definition {
             name: T::NAME,
             title: T::TITLE,
@@ -84,7 +84,7 @@ fn method<T: Tool>(method_of: &'static str, roots: &'static [RootUse]) -> Box<dy
     })
 }
 
-impl AnyTool for Method {
+impl AnyTool for ResourceMethod {
     fn definition(&self) -> &Definition {
         &self.definition
     }
