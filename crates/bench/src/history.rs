@@ -364,7 +364,7 @@ fn beside_without(
     }
 }
 
-/// The same where the last process was killed in a change.
+/// The same, after the last process was killed in a change.
 fn start_unfinished(records: &Records) -> Pair {
     let records = records.clone();
     Pair {

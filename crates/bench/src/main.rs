@@ -1,7 +1,7 @@
 //! Compares the release server with the tools people would reach for, through the tool call itself.
 //!
 //! `bench [--quick] [--only WORD] [--save]` makes the corpus, gets the peers, runs each pair in turn and prints Markdown;
-//! `bench starve` attacks the server with 256 heavy calls of each kind and fails where another client waits too long;
+//! `bench starve` attacks the server with 256 heavy calls of each kind and fails if another client waits too long;
 //! `bench rights` measures what rights cost, alone and without peers.
 //! `--save` writes it to `bench/RESULTS.md`. Run it with `make bench` or `make bench-quick`. No figure of it is a test.
 
@@ -138,7 +138,7 @@ fn compare(wanted: &Wanted) -> Result<()> {
     Ok(())
 }
 
-/// Attacks the server with heavy calls; fails where another client's small calls wait too long.
+/// Attacks the server with heavy calls; fails if another client's small calls wait too long.
 fn starve(wanted: &Wanted) -> Result<()> {
     let target = target_directory()?;
     let base = target.join("bench");

@@ -56,7 +56,7 @@ impl Peers {
         found.map(|path| path.display().to_string())
     }
 
-    /// The reference server's program, where it is.
+    /// The reference server's program, if it is installed.
     pub(crate) fn reference(&self) -> Option<String> {
         self.path(REFERENCE.1)
     }

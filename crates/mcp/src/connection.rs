@@ -184,7 +184,7 @@ impl Connection {
         }
     }
 
-    /// Asks the client which directories it works in, when it says that it knows or that they changed. Only of use where
+    /// Asks the client which directories it works in, when it says that it knows or that they changed. Only of use if
     /// clients see paths on the host.
     pub fn follow_roots(
         self: &Arc<Connection>,

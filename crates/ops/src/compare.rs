@@ -455,7 +455,7 @@ impl Stages for Comparing {
     }
 }
 
-/// Finds out about an entry, or gives it back where the budget or the time is over.
+/// Finds out about an entry, or gives it back if the budget or the time is over.
 fn judge(met: Met, budget: &mut u64, halt: &Halt) -> std::result::Result<EntryVerdict, Met> {
     let told = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     Ok(match met {

@@ -32,7 +32,7 @@ pub struct Copy {
     pub source: Place,
     /// Where to; missing directories on the way are made.
     pub destination: Place,
-    /// What becomes of a file that is there already. A directory is merged into where it is replaced.
+    /// What becomes of a file that is there already. A directory is merged with one that is there if files may be replaced.
     pub on_existing: OnExisting,
     /// What an existing directory as destination means.
     pub on_directory: OnDirectory,

@@ -364,7 +364,7 @@ impl<'e, 'a> StagedFiles<'e, 'a> {
         self.0.push((edited, staged));
     }
 
-    /// Makes all files seen, one after the other; where one fails, those before it are put back, and directories that
+    /// Makes all files seen, one after the other; if one fails, those before it are put back, and directories that
     /// were made for them are removed. Once it has begun, no caller that gives up stops it: half of the files would be
     /// changed.
     ///

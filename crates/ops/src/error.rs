@@ -175,7 +175,7 @@ pub enum Error {
     #[error("{path:?} is not empty")]
     DirectoryNotEmpty {
         path: String,
-        /// The first few names in it, where they were looked for.
+        /// The first few names in it, if they were looked for.
         names: Vec<String>,
     },
     #[error("{path:?} has {size} bytes, over {limit}")]

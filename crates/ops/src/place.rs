@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(read(&taking, &host("dir//./b")).unwrap(), "dir/b");
         assert_eq!(read(&taking, &host("zz/../a.md")).unwrap(), "a.md");
         assert_eq!(read(&taking, "/a.md").unwrap(), "a.md");
-        // One that leads out again, one beside it, and any of them where the root does not take them.
+        // One that leads out again, one beside it, and any of them if the root does not take them.
         let out = read(&taking, &host("../outside/secret")).unwrap_err();
         assert_eq!(out.kind(), ErrorKind::Outside);
         let beside = format!("{}-twin/a.md", host("").trim_end_matches('/'));

@@ -208,7 +208,7 @@ impl Pool {
         self.seat(&mut desk, 0);
     }
 
-    /// Begins a call's work when it is its turn; gives the work back where the system refuses threads.
+    /// Begins a call's work when it is its turn; gives the work back if the system refuses threads.
     fn begin(&'static self, cancel: &Cancel, work: HeavyCall) -> Result<(), HeavyCall> {
         if self.workers() == 0 {
             return Err(work);
@@ -408,7 +408,7 @@ impl Desk {
     }
 }
 
-/// Runs a call's heavy work on the pool's threads, in its client's turn and its own; gives the work back where the
+/// Runs a call's heavy work on the pool's threads, in its client's turn and its own; gives the work back if the
 /// system refuses threads.
 ///
 /// # Errors

@@ -132,7 +132,7 @@ pub struct Caller {
     pub allowance: Arc<str>,
     /// What tells the subject of an access token from all others, whatever the operator calls it.
     pub subject: Option<Arc<str>>,
-    /// The room for the reply, where bytes are counted.
+    /// The room for the reply, if bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
     /// How many bytes the request has on the wire; 0 if it came over none.
     pub request_size: usize,

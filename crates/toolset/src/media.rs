@@ -132,7 +132,7 @@ fn little_endian(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     Some(digits.fold(0, |sum, byte| (sum << 8) | u32::from(*byte)))
 }
 
-/// What a tool's `_meta` says where its replies can be large: Claude Code writes results over 50,000 characters to a file
+/// What a tool's `_meta` says if its replies can be large: Claude Code writes results over 50,000 characters to a file
 /// unless it is told that more is meant.
 pub(crate) fn large_replies() -> MetaObject {
     let most = Value::from(500_000);

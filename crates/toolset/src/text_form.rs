@@ -112,7 +112,7 @@ pub(crate) fn shown_directory(path: &str) -> String {
     format!("{}/", shown(path.trim_end_matches('/')))
 }
 
-/// What a reply of bytes says where nobody can read them: how large they are, and where they are.
+/// What a reply of bytes says if nobody can read them: how large they are, and where they are.
 pub(crate) fn binary(path: &str, size: u64, base64: &JsonText, replies: ReplyHalves) -> JsonText {
     let mut text = JsonText::from(shown(path).as_ref());
     text.push(": binary, ");

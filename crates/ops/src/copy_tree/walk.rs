@@ -89,7 +89,7 @@ impl CopyWalk {
         })
     }
 
-    /// Walks on until there are enough files; `None` at the end, and where the caller gave up.
+    /// Walks on until there are enough files; `None` at the end, and if the caller gave up.
     pub(super) fn next_batch(&mut self) -> Option<CopyBatch> {
         if self.has_failed || self.trees.is_empty() {
             return None;
@@ -239,7 +239,7 @@ impl CopyWalk {
         }
     }
 
-    /// A link to nothing stays one where its text does not leave the tree.
+    /// A link to nothing stays one if its text does not leave the tree.
     fn dangling(&mut self, item: &WalkItem, builder: &mut BatchBuilder) -> Result<()> {
         let text = item.dir.read_link(&item.name)?;
         if stays_below(&text, depth_in(self.top(), item.dir.path())) {

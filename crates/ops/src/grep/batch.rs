@@ -42,7 +42,7 @@ impl Candidate {
 
     /// Whether the file has moved since it was found; then its matches must not be reported.
     ///
-    /// Asked only for what is told, because it costs as much as a small read where not all of the root exists.
+    /// Asked only for what is told, because it costs as much as a small read if not all of the root exists.
     pub(super) fn is_moved(&self) -> bool {
         match &self.named {
             Named::Already { .. } => false,

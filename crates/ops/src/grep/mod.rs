@@ -60,7 +60,7 @@ pub struct Grep {
     pub filter: Option<String>,
     /// How many lines before and after each match are wanted, up to [`CONTEXT_LINES_MAX`].
     pub context_lines: usize,
-    /// How many matches are wanted; files, where the output is files or counts.
+    /// How many matches are wanted; files, if the output is files or counts.
     pub max_results: usize,
     /// How long the search may take.
     pub timeout: Duration,

@@ -102,7 +102,7 @@ fn read_range(file: &OpenFile, start: u64, end: u64) -> Vec<u8> {
     bytes
 }
 
-/// Fills a buffer from a position, by one call where the file has that much; less at its end.
+/// Fills a buffer from a position, by one call if the file has that much; less at its end.
 pub(super) fn read_at(file: &OpenFile, buffer: &mut [u8], position: u64) -> Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -69,7 +69,7 @@ pub enum Oversize {
 pub enum TextPolicy {
     /// UTF-8 in a file without a NUL byte in its first 8 KiB.
     Detect,
-    /// As [`TextPolicy::Detect`]; then UTF-16 where the file begins with its mark, then windows-1252 where the file has no
+    /// As [`TextPolicy::Detect`]; then UTF-16 if the file begins with its mark, then windows-1252 if the file has no
     /// NUL byte and no other byte that text does not have.
     DetectLegacy,
     /// In this encoding, whatever the bytes are; those that are none of its characters are replaced.
@@ -153,13 +153,13 @@ pub struct Contents {
     pub body: Body,
     /// Whether the file is not text.
     pub binary: bool,
-    /// The file's own encoding, where the text was decoded from another than UTF-8.
+    /// The file's own encoding, if the text was decoded from another than UTF-8.
     pub decoded_from: Option<&'static str>,
     /// The file as it was when it was opened; its size is that of the whole file.
     pub metadata: Metadata,
     /// How many bytes the whole content has: as many as the file, unless it was decompressed.
     pub size: u64,
-    /// The file's version, where the caller wants it. It is never newer than what was read.
+    /// The file's version, if the caller wants it. It is never newer than what was read.
     pub version: Option<Version>,
     /// Where what was read begins in the file, or in the decoded text.
     pub start_byte: u64,

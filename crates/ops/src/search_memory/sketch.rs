@@ -16,7 +16,7 @@ const FILLED_PERCENT: usize = 43;
 /// Content from this size on has its lines measured; a smaller one is taken for a single line.
 const MEASURED_FROM: usize = 8 * 1024;
 
-/// Letters outside ASCII that are equal to `s` and `k` where case does not count: the long s and the Kelvin sign.
+/// Letters outside ASCII that are equal to `s` and `k` if case does not count: the long s and the Kelvin sign.
 pub(super) const LONG_S: &str = "\u{17F}";
 pub(super) const KELVIN: &str = "\u{212A}";
 

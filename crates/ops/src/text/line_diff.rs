@@ -195,7 +195,7 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    /// The last step of the shortest way; `None` for equal empty texts and where it takes too many edits.
+    /// The last step of the shortest way; `None` for equal empty texts and if it takes too many edits.
     fn run(&mut self) -> Option<usize> {
         let (old_length, new_length) = (self.old.len() as i64, self.new.len() as i64);
         let start = EditPath { old: 0, last: None };

@@ -123,7 +123,7 @@ fn last_hash(file: &File) -> SysResult<Option<String>> {
     let mut last = None;
     let mut from = size.saturating_sub(TAIL_READ);
     if from > 0 {
-        // The first piece may be the end of a line; where there is no other, all of the file is read.
+        // The first piece may be the end of a line; if there is no other, all of the file is read.
         let mut lines = 0;
         let mut begins = from;
         each_line(file, from, &mut |at, _| {

@@ -17,7 +17,7 @@ use crate::name::Name;
 use crate::resolve::{Means, open_dir_below};
 use crate::syscall::{self, Errno};
 
-/// Something that is kept: an object, and where in it if it is a tree.
+/// Something that is kept: an object, and the place in it if it is a tree.
 type KeptPlace = (String, String);
 
 impl History {

@@ -323,7 +323,7 @@ impl Change {
         }
     }
 
-    /// Takes an empty directory away and keeps it, so that it comes back as the same one; `plain` removes it where that
+    /// Takes an empty directory away and keeps it, so that it comes back as the same one; `plain` removes it if that
     /// cannot be.
     pub(crate) fn remove_empty_kept(
         &self,

@@ -97,7 +97,7 @@ impl History {
         self.existing_store().map_or(0, Store::last_number)
     }
 
-    /// Checks the chain of records; the number of lines, or where it breaks.
+    /// Checks the chain of records; the number of lines, or the place of the break.
     pub fn verify(&self) -> Option<Result<u64, super::BrokenChain>> {
         chain::verify(self.existing_store()?).ok()
     }

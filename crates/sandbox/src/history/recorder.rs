@@ -70,7 +70,7 @@ impl CallChanges {
         undoes.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the call has done so far in a root, where it takes back changes: its number there, and the parts.
+    /// What the call has done so far in a root, if it takes back changes: its number there, and the parts.
     pub(super) fn made_in(&self, history: &History) -> Option<(u64, Vec<(u32, Part)>)> {
         let begun = self.lock();
         let own = begun.iter().find(|begun| begun.is_in(history));

@@ -1,7 +1,7 @@
 //! Chooses where a root's history is stored: a private directory, outside the root if it can be on the same file system.
 //!
 //! Security: it is opened without following links, and trusted only if it is ours, private, and its header names the
-//! root: by its device and inode, or, where replicas share it and each sees it under another device, by its name and a
+//! root: by its device and inode, or, if replicas share it and each sees it under another device, by its name and a
 //! number that only they know. An unpacked archive can bring a forged one; that is left alone, and a new one is made
 //! beside it.
 
@@ -259,7 +259,7 @@ impl Store {
         number_in(&counter)
     }
 
-    /// Opens the counter again where others write it: a file that was open before may be read as it was then.
+    /// Opens the counter again if others write it: a file that was open before may be read as it was then.
     fn renew(&self, counter: &mut File) -> SysResult<()> {
         if self.shared {
             let opened = syscall::open_own_unchecked(self.dir.as_fd(), &fixed("counter")?)?;

@@ -345,7 +345,7 @@ fn old_and_large_changes_are_pruned_and_the_chain_still_verifies() {
     assert!(!is_kept(numbers[0]) && history.oldest_kept() > numbers[0]);
 }
 
-/// What was staged leaves the objects again where an exchange fails, so that it is no second name of what is there.
+/// What was staged leaves the objects again if an exchange fails, so that it is no second name of what is there.
 #[test]
 fn what_could_not_change_places_comes_back() {
     use crate::planted_fault::{PlantedFault, with};
@@ -460,7 +460,7 @@ fn an_append_without_its_bytes_is_left_and_told() {
     }
 }
 
-/// A history outside the root is used where a file of the root can get a name there, else the root's own.
+/// A history outside the root is used if a file of the root can get a name there, else the root's own.
 #[test]
 fn a_history_is_outside_the_root_where_that_is_possible() {
     let (temp, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -85,7 +85,7 @@ impl DeadReplica {
 }
 
 impl Cluster {
-    /// Opens the shared directory, and makes it where it is missing; every replica has to be given the same one.
+    /// Opens the shared directory, and makes it if it is missing; every replica has to be given the same one.
     pub fn open(path: &Path) -> io::Result<Arc<Cluster>> {
         let mut maker = std::fs::DirBuilder::new();
         maker.recursive(true).mode(0o700).create(path)?;
@@ -114,7 +114,7 @@ impl Cluster {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows that this replica lives under another name if others took it for dead, as they may where it was out of reach of
+    /// Shows that this replica lives under another name if others took it for dead, as they may if it was out of reach of
     /// the file server. Tells whether they did.
     pub fn keep_alive(&self) -> bool {
         let mut life = self.life();
@@ -181,7 +181,7 @@ impl Cluster {
         self.dir.as_fd()
     }
 
-    /// Opens a file of the shared directory, and makes it where it is missing.
+    /// Opens a file of the shared directory, and makes it if it is missing.
     pub(super) fn open_own(&self, name: &str) -> SysResult<OwnedFd> {
         open_own(self.fd(), name)
     }

@@ -28,7 +28,7 @@ fn tree() -> Tree {
 fn setup(tree: &Tree, set: &str, confirm: Value) -> Setup {
     let root = json!({"allowed_tools": ["*"], "confirm": confirm, "history": {"place": "root"}});
     let setup = Setup::new(BINARY).root_with("w", tree.path(), root);
-    // An older client can be asked over HTTP only where answers find their call.
+    // An older client can be asked over HTTP only if answers find their call.
     setup
         .set("toolsets", json!([set]))
         .set("server.sessions", "on")

@@ -19,7 +19,7 @@ pub(super) struct RestOfWork {
 }
 
 impl Dispatch<'_> {
-    /// Runs work in a slot for small calls if it need not wait for anything. Also where the slot comes late: what is large
+    /// Runs work in a slot for small calls if it need not wait for anything. So it does if the slot comes late: what is large
     /// is only found out here.
     pub(super) async fn try_inline(
         self,

@@ -15,7 +15,7 @@ mod view;
 use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 
-/// The set, its tools in the specification's order; `undo` is a seventh where the operator wants it.
+/// The set, its tools in the specification's order; `undo` is a seventh if the operator wants it.
 #[must_use]
 pub fn toolset(with_undo: bool) -> ToolSet {
     let undo = with_undo.then(tool::<UndoChanges<undo::UndoWork>>);

@@ -218,7 +218,7 @@ fn edit_message(fault: &EditFault, old: &str) -> String {
     }
 }
 
-/// A path that leads out; where to is not told.
+/// A path that leads out; its target is not told.
 fn outside(error: &Error, path: &str, subject: &CallSubject) -> String {
     let served = subject.hosts.as_ref().map(|hosts| hosts.served.join(", "));
     let served = served.unwrap_or_default();

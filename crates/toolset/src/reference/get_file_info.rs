@@ -66,7 +66,7 @@ impl Tool for GetFileInfo {
     }
 }
 
-/// A time as programs in JavaScript write it where it is that of Greenwich.
+/// A time as programs in JavaScript write it if their zone is that of Greenwich.
 fn date(time: Time) -> String {
     let nanoseconds = i32::try_from(time.nanoseconds).unwrap_or(0);
     let moment = Timestamp::new(time.seconds, nanoseconds).unwrap_or_default();

@@ -136,7 +136,7 @@ fn tail(place: Place, lines: i64, call: &Call) -> ops::Result<String> {
         };
         lines_of(place.clone(), range, call)
     };
-    // The line before may be very long, so it is only read where it is wanted.
+    // The line before may be very long, so it is only read if it is wanted.
     let mut text = last(lines.saturating_sub(1))?;
     if lines > 1 && !text.ends_with('\n') {
         text = last(lines)?;

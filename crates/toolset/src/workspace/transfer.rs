@@ -25,7 +25,7 @@ pub(super) struct TransferEnd {
     pub(super) path: String,
 }
 
-/// What happened, in one line: from where and to where. Roots are named where they are two.
+/// What happened, in one line: from where and to where. Roots are named if they are two.
 pub(super) fn ends(
     done: &str,
     source: &TransferEnd,

@@ -629,7 +629,7 @@ fn foreign_diff(program: &str, arguments: &[String], a: &str, b: &str) -> Option
     Some(String::from_utf8(output.stdout).unwrap()).filter(|patch| !patch.is_empty())
 }
 
-/// Tells whether a program is there, and says so where it is not.
+/// Tells whether a program is there, and says so if it is not.
 fn is_installed(program: &str) -> bool {
     let found = Command::new(program)
         .arg("--version")

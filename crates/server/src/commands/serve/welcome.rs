@@ -1,4 +1,4 @@
-//! Greets a person who starts the server in a terminal, where no client is connected.
+//! Greets a person who starts the server in a terminal, without a client.
 //!
 //! The text goes to standard error; standard output belongs to the protocol.
 

@@ -20,7 +20,7 @@ const TYPES: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 /// What a token says of its holder, once everything about it was found to be right.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TokenClaims {
-    /// Whom the issuer means: the subject, or the program where there is no person.
+    /// Whom the issuer means: the subject, or the program if there is no person.
     pub(crate) subject: String,
     /// What the holder was granted.
     pub(crate) scopes: Vec<String>,
@@ -135,7 +135,7 @@ pub(super) fn judge(
     validation.validate_nbf = true;
     validation.set_required_spec_claims(&["exp", "iss", "aud"]);
     validation.set_issuer(&[issuer]);
-    // Judged below, where letter case and a last slash do not count.
+    // Judged below, without regard to letter case and a last slash.
     validation.validate_aud = false;
     let decoded = decode::<Map<String, Value>>(token, key, &validation);
     let claims = decoded.map_err(|error| fault_of(error.kind()))?.claims;

@@ -150,7 +150,7 @@ async fn history_forgets_a_path() {
     assert!(tree.has("dir/sub/other") && !tree.has("dir/sub/secret"));
 }
 
-/// What is to be forgotten is followed through moves, whatever the spelling; where nothing is kept, that is an error.
+/// What is to be forgotten is followed through moves, whatever the spelling; if nothing is kept, that is an error.
 #[tokio::test]
 async fn history_forgets_what_was_moved() {
     for spelling in ["secret", "./secret", "/secret", "b", "b/"] {
@@ -182,7 +182,7 @@ async fn history_forgets_what_was_moved() {
     }
 }
 
-/// Each command prints objects where no terminal reads them.
+/// Each command prints objects if no terminal reads them.
 #[tokio::test]
 async fn history_commands_print_objects_in_a_pipe() {
     let tree = Tree::new().file("a", "one\n");

@@ -14,7 +14,7 @@ fn in_root(tree: &Tree) -> Setup {
     program().root_with("workspace", tree.path(), keys)
 }
 
-/// It is on where nobody said so, outside the root, and can be switched off.
+/// It is on unless somebody says otherwise, outside the root, and can be switched off.
 #[tokio::test]
 async fn history_is_on_by_default_and_outside_the_root() {
     let tree = Tree::new().file("a", "0\n");

@@ -348,7 +348,7 @@ enum Listener {
     Session,
 }
 
-/// A client that listens, and the server's process where that is not the client's own pipe.
+/// A client that listens, and the server's process if that is not the client's own pipe.
 struct Listening {
     told: Told,
     wire: Option<Wire>,

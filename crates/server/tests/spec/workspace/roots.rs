@@ -175,7 +175,7 @@ async fn workspace_a_read_only_root_names_the_tools_that_only_read() {
             .await;
         let listed = server.call("list_roots", json!({})).await;
         let root = &listed.ok()["roots"][0];
-        // A copy is offered where another root takes what it writes.
+        // A copy is offered if another root takes what it writes.
         let offered = server.list_tools().await;
         let reading = tool_names(&offered);
         let mut expected = catalogue("workspace").await;
