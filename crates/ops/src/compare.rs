@@ -420,16 +420,11 @@ impl Stages for Comparing {
                 break;
             }
         }
-        if left.is_empty() {
-            return Worked {
-                found: Some(verdicts),
-                rest: None,
-            };
-        }
-        Worked {
-            found: None,
-            rest: Some((verdicts, left)),
-        }
+        let (found, rest) = match left.is_empty() {
+            true => (Some(verdicts), None),
+            false => (None, Some((verdicts, left))),
+        };
+        Worked { found, rest }
     }
 
     fn commit(
@@ -493,21 +488,30 @@ enum PairVerdict {
 }
 
 impl PathPair {
-    fn compare(mut self: Box<PathPair>, budget: &mut u64, halt: &Halt) -> Result<PairVerdict> {
-        let ((dir, name), (other_dir, other_name)) = (&self.here, &self.there);
+    fn compare(self: Box<PathPair>, budget: &mut u64, halt: &Halt) -> Result<PairVerdict> {
         match self.kind {
-            FileKind::File => {}
-            FileKind::Symlink => {
-                let same = dir.read_link(name)? == other_dir.read_link(other_name)?;
-                return Ok(if same {
-                    PairVerdict::Equal
-                } else {
-                    PairVerdict::Differ { same_size: false }
-                });
-            }
+            FileKind::File => self.compare_files(budget, halt),
+            FileKind::Symlink => self.compare_links(),
             // Pipes, sockets and devices have no content of their own.
-            _ => return Ok(PairVerdict::Equal),
+            _ => Ok(PairVerdict::Equal),
         }
+    }
+
+    fn compare_links(&self) -> Result<PairVerdict> {
+        let ((dir, name), (other_dir, other_name)) = (&self.here, &self.there);
+        let same = dir.read_link(name)? == other_dir.read_link(other_name)?;
+        Ok(match same {
+            true => PairVerdict::Equal,
+            false => PairVerdict::Differ { same_size: false },
+        })
+    }
+
+    fn compare_files(
+        mut self: Box<PathPair>,
+        budget: &mut u64,
+        halt: &Halt,
+    ) -> Result<PairVerdict> {
+        let ((dir, name), (other_dir, other_name)) = (&self.here, &self.there);
         let (one, other) = (dir.open_file(name)?, other_dir.open_file(other_name)?);
         if one.metadata.size != other.metadata.size {
             return Ok(PairVerdict::Differ { same_size: false });

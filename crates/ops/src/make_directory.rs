@@ -1,6 +1,6 @@
 //! Makes a directory and, if wanted, its missing parents.
 
-use sandbox::{FileKind, Follow, Parents};
+use sandbox::{FileKind, Follow, Located, Parents};
 
 use crate::consent::Planned;
 use crate::context::Context;
@@ -48,20 +48,25 @@ impl Operation for MakeDirectory {
         let (lock, located) = EditLock::take_entry(&look_up, &context.cancel)?;
         lock.confirm()?;
         let path = located.path();
-        let created = match (
-            located.require().ok().map(|metadata| metadata.kind),
-            self.parents,
-        ) {
-            (Some(FileKind::Directory), _) if self.on_existing == OnExistingDirectory::Succeed => 0,
-            (Some(kind), _) => return Err(Error::AlreadyExists { path, kind }),
-            (None, Parents::Create) => context.change(Planned::NOTHING)?.make_dirs(&located)?,
-            (None, Parents::Require) => {
-                let made = context.change(Planned::NOTHING)?.make_dir(&located);
-                made.map_err(|error| self.place.explain(error, Wanted::Directory))?;
-                1
-            }
+        let created = match located.require().ok().map(|metadata| metadata.kind) {
+            Some(FileKind::Directory) if self.on_existing == OnExistingDirectory::Succeed => 0,
+            Some(kind) => return Err(Error::AlreadyExists { path, kind }),
+            None => self.make(&located, context)?,
         };
         Ok(MadeDirectory { path, created })
+    }
+}
+
+impl MakeDirectory {
+    /// Makes it and returns how many directories are new.
+    fn make(&self, located: &Located<'_>, context: &Context) -> Result<u64> {
+        let change = context.change(Planned::NOTHING)?;
+        if self.parents == Parents::Create {
+            return Ok(change.make_dirs(located)?);
+        }
+        let made = change.make_dir(located);
+        made.map_err(|error| self.place.explain(error, Wanted::Directory))?;
+        Ok(1)
     }
 }
 

@@ -258,13 +258,7 @@ impl<S: Stages> Run<S> {
         match pending {
             Some(index) if index == 0 || !full => self.start(&mut state, index),
             None if state.exhausted && state.running == 0 => NextUnit::Nothing(AfterUnit::Finished),
-            None if !state.exhausted && !full => match state.source.take() {
-                Some(source) => {
-                    state.running += 1;
-                    NextUnit::Pull(source)
-                }
-                None => park(&mut state),
-            },
+            None if !state.exhausted && !full => pull(&mut state),
             _ => park(&mut state),
         }
     }
@@ -429,6 +423,17 @@ fn insert<S: Stages>(state: &mut RunState<S>, index: usize, batch: S::Batch) {
             stage: Stage::Pending(batch),
         },
     );
+}
+
+/// Lets the running thread take more batches from the source, unless another does so.
+fn pull<S: Stages>(state: &mut RunState<S>) -> NextUnit<S> {
+    match state.source.take() {
+        Some(source) => {
+            state.running += 1;
+            NextUnit::Pull(source)
+        }
+        None => park(state),
+    }
 }
 
 fn record<S: Stages>(state: &mut RunState<S>, number: u64, worked: Worked<S::Found, S::Batch>) {

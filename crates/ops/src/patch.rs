@@ -139,22 +139,14 @@ fn patch_one(
     edited: &Edited<'_>,
     context: &Context,
 ) -> Result<(Patched, Vec<u8>)> {
-    let (old, effect) = if edited.exists() {
-        let open = edited.open_text()?;
-        context.take_room(open.metadata.size)?;
-        let old = read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?;
-        (old, WriteEffect::Replaced)
-    } else {
-        (Vec::new(), WriteEffect::Created)
-    };
+    let (old, effect) = old_content(edited, context)?;
     let path = edited.path();
-    let applied = patch::apply(&path, &old, file, &context.cancel);
-    let applied = applied.map_err(|error| explain(place, error, effect))?;
     let Applied {
         content,
         hunks,
         mut changes,
-    } = applied;
+    } = patch::apply(&path, &old, file, &context.cancel)
+        .map_err(|error| explain(place, error, effect))?;
     changes.truncate(CHANGES_SHOWN);
     let before = || Ok(edited.exists().then(|| old.clone()));
     let after = || Ok(content.clone());
@@ -168,6 +160,17 @@ fn patch_one(
         path,
     };
     Ok((patched, content))
+}
+
+/// What a file holds before its patch; nothing if the patch makes it.
+fn old_content(edited: &Edited<'_>, context: &Context) -> Result<(Vec<u8>, WriteEffect)> {
+    if !edited.exists() {
+        return Ok((Vec::new(), WriteEffect::Created));
+    }
+    let open = edited.open_text()?;
+    context.take_room(open.metadata.size)?;
+    let old = read_up_to(open, 0, WHOLE_FILE_MAX, &context.cancel)?;
+    Ok((old, WriteEffect::Replaced))
 }
 
 /// A patch of lines that are not there because there is no file most likely has a wrong path.

@@ -76,6 +76,24 @@ enum Waits {
     Thread(Arc<Waiter>),
 }
 
+impl Waits {
+    /// Does the work that waited; returns what is left of it.
+    fn done(self) -> Option<Waits> {
+        match self {
+            Waits::Unit(job) => {
+                let again = Arc::clone(&job).step() == AfterUnit::Again;
+                again.then_some(Waits::Unit(job))
+            }
+            Waits::Call(work) => {
+                // The call reports its own panic.
+                let _ = catch_unwind(AssertUnwindSafe(work));
+                None
+            }
+            Waits::Thread(_) => None,
+        }
+    }
+}
+
 impl TurnOwner for Ticket {
     fn client(&self) -> &str {
         self.cancel.client()
@@ -331,18 +349,7 @@ impl Pool {
     fn work(&'static self, number: u64, ticket: Ticket) -> MutexGuard<'static, Desk> {
         let Ticket { cancel, waits } = ticket;
         let seat = Seat::take(self, number);
-        let rest = match waits {
-            Waits::Unit(job) => {
-                let again = Arc::clone(&job).step() == AfterUnit::Again;
-                again.then_some(Waits::Unit(job))
-            }
-            Waits::Call(work) => {
-                // The call reports its own panic.
-                let _ = catch_unwind(AssertUnwindSafe(work));
-                None
-            }
-            Waits::Thread(_) => None,
-        };
+        let rest = waits.done();
         let number = seat.hand_back();
         let mut desk = self.lock();
         desk.leave(number);

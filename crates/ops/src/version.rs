@@ -213,12 +213,17 @@ impl Place {
         if let Some(content) = content.filter(|content| content.len() as u64 == metadata.size) {
             return Some(Version::of_content(content));
         }
-        let open = self.root.open_file(&self.path).ok();
-        // What another program has put there meanwhile is not what this call wrote.
-        let own =
-            open.filter(|open| Version::of_times(&open.metadata) == Version::of_times(metadata));
-        let hashed = own.and_then(|open| hash_of(&open, cancel).ok().flatten());
+        let hashed = self.hash_of_own(metadata, cancel);
         Some(hashed.unwrap_or_else(|| Version::of_times(metadata)))
+    }
+
+    /// The hash of a file that was written; what another program has put there meanwhile is not what this call wrote.
+    fn hash_of_own(&self, written: &Metadata, cancel: &Cancel) -> Option<Version> {
+        let open = self.root.open_file(&self.path).ok()?;
+        if Version::of_times(&open.metadata) != Version::of_times(written) {
+            return None;
+        }
+        hash_of(&open, cancel).ok().flatten()
     }
 
     /// The version of what is here now; `None` if it is no file, or if the caller does not want it.

@@ -72,16 +72,18 @@ impl FileToWrite {
                 edited.open_to_replace()?;
                 edited.stage_content(&self.bytes)
             }
-            WriteMode::Append => {
-                let size = edited.open()?.metadata.size;
-                let mut pieces = Pieces::whole(size);
-                pieces.splice(&[SharedSplice {
-                    range: size..size,
-                    new: self.bytes.as_slice().into(),
-                }]);
-                edited.stage_pieces(&pieces)
-            }
+            WriteMode::Append => self.stage_longer(edited),
         }
+    }
+
+    fn stage_longer(&self, edited: &Edited<'_>) -> Result<Staged> {
+        let size = edited.open()?.metadata.size;
+        let mut pieces = Pieces::whole(size);
+        pieces.splice(&[SharedSplice {
+            range: size..size,
+            new: self.bytes.as_slice().into(),
+        }]);
+        edited.stage_pieces(&pieces)
     }
 
     fn fault(&self, edited: &Edited<'_>, context: &Context) -> Result<Option<syntax::SyntaxFault>> {

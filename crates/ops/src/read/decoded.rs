@@ -34,18 +34,23 @@ impl Reader<'_> {
         }
     }
 
-    /// Decodes the file and cuts out what was asked for.
-    pub(super) fn decoded(self, own: &'static Encoding) -> Result<Contents> {
+    /// The whole file: whatever part is wanted, all of it is held, and all of its text.
+    fn all_bytes(&self) -> Result<Vec<u8>> {
         let most = match (self.request.range, self.request.oversize) {
             (ReadRange::Whole, Oversize::Refuse { over }) => over.min(DECODED_MAX),
             _ => DECODED_MAX,
         };
         self.refuse_over(self.open.metadata.size, true, most)?;
-        // Whatever part is wanted, all of the file is held, and all of its text.
         self.context.take_room(self.open.metadata.size)?;
         let bytes = read_up_to(&self.open, 0, most.saturating_add(1), &self.context.cancel)?;
         // It may have grown while it was read.
         self.refuse_over(bytes.len() as u64, true, most)?;
+        Ok(bytes)
+    }
+
+    /// Decodes the file and cuts out what was asked for.
+    pub(super) fn decoded(self, own: &'static Encoding) -> Result<Contents> {
+        let bytes = self.all_bytes()?;
         let (text, _) = own.decode_with_bom_removal(&bytes);
         let part = part_of(&text, self.request.range);
         let room = usize::try_from(self.max_bytes()).unwrap_or(usize::MAX);

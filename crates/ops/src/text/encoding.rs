@@ -21,17 +21,20 @@ pub fn is_binary(beginning: &[u8]) -> bool {
 #[must_use]
 pub fn likely_encoding(beginning: &[u8]) -> &'static str {
     match beginning {
-        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => return "UTF-32",
-        [0xff, 0xfe, ..] => return "UTF-16LE",
-        [0xfe, 0xff, ..] => return "UTF-16BE",
-        _ => {}
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
+        [0xff, 0xfe, ..] => "UTF-16LE",
+        [0xfe, 0xff, ..] => "UTF-16BE",
+        _ => encoding_by_nuls(beginning),
     }
+}
+
+/// What a file without a mark seems to be: most letters of most texts have a NUL as their other half in UTF-16.
+fn encoding_by_nuls(beginning: &[u8]) -> &'static str {
     let nuls = |from: usize| {
         let each = beginning.iter().skip(from).step_by(2);
         each.filter(|byte| **byte == 0).count()
     };
     let (even, odd) = (nuls(0), nuls(1));
-    // Most letters of most texts have a NUL as their other half.
     let half = beginning.len() / 2;
     if even + odd == 0 {
         "windows-1252 or Latin-1"

@@ -114,16 +114,18 @@ impl HunkWriter<'_> {
             let lines = self.old.iter().skip(self.old_line).take(shown);
             put_lines(&mut hunk.body, ' ', lines);
             if !joins {
-                self.old_line += shown;
-                self.new_line += shown;
+                self.pass(shown);
                 self.finish(out);
-                self.old_line += count - shown;
-                self.new_line += count - shown;
-                return;
+                return self.pass(count - shown);
             }
         }
-        self.old_line += count;
-        self.new_line += count;
+        self.pass(count);
+    }
+
+    /// Passes lines that both texts have.
+    fn pass(&mut self, lines: usize) {
+        self.old_line += lines;
+        self.new_line += lines;
     }
 
     fn finish(&mut self, out: &mut String) {
@@ -262,12 +264,16 @@ impl Search<'_> {
             Some(step) if step.run.fate == fate => (step.run.lines + 1, step.before),
             _ => (1, way.last),
         };
-        let run = LineRun { fate, lines };
-        self.steps.push(DiffStep { run, before });
         EditPath {
             old: way.old + i64::from(fate == LineFate::Goes),
-            last: Some(self.steps.len() - 1),
+            last: self.remember(LineRun { fate, lines }, before),
         }
+    }
+
+    /// Keeps a step and returns its number.
+    fn remember(&mut self, run: LineRun, before: Option<usize>) -> Option<usize> {
+        self.steps.push(DiffStep { run, before });
+        Some(self.steps.len() - 1)
     }
 
     /// The way with all lines that follow and stay.
@@ -283,13 +289,8 @@ impl Search<'_> {
         let lines = at(old_at - way.old);
         let mut way = EditPath { old: old_at, ..way };
         if lines > 0 {
-            let run = LineRun {
-                fate: LineFate::Stays,
-                lines,
-            };
-            let before = way.last;
-            self.steps.push(DiffStep { run, before });
-            way.last = Some(self.steps.len() - 1);
+            let fate = LineFate::Stays;
+            way.last = self.remember(LineRun { fate, lines }, way.last);
         }
         (way, new_at)
     }

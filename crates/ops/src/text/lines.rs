@@ -210,29 +210,22 @@ pub fn find_last_lines(read: &mut ReadAt<'_>, size: u64, lines: u64) -> Result<L
         };
         let here = newlines(inner);
         if here >= missing {
-            let nth = usize::try_from(missing - 1).unwrap_or(usize::MAX);
-            let inside = memrchr_iter(b'\n', inner)
-                .nth(nth)
-                .map_or(0, |newline| newline + 1);
-            return Ok(LastLines {
-                offset: start + inside as u64,
-                lines,
-            });
+            let offset = start + last_lines_of(inner, missing) as u64;
+            return Ok(LastLines { offset, lines });
         }
         missing -= here;
         found += here;
         end = start;
     }
-    match missing {
-        0 => Ok(LastLines {
-            offset: size,
-            lines: 0,
-        }),
-        _ => Ok(LastLines {
-            offset: 0,
-            lines: found,
-        }),
-    }
+    let (offset, lines) = if missing == 0 { (size, 0) } else { (0, found) };
+    Ok(LastLines { offset, lines })
+}
+
+/// Where the last lines of a block start; it has at least that many newlines.
+fn last_lines_of(block: &[u8], lines: u64) -> usize {
+    let nth = usize::try_from(lines - 1).unwrap_or(usize::MAX);
+    let newline = memrchr_iter(b'\n', block).nth(nth);
+    newline.map_or(0, |newline| newline + 1)
 }
 
 /// Reads a range. If the text shrank meanwhile, the missing part is left out.

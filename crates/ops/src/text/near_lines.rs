@@ -66,14 +66,19 @@ pub(crate) fn nearest_region(read: &mut ReadAt<'_>, wanted: &str) -> Result<Opti
     let lines: Vec<&str> = text.lines().take(REGION_TEXT_LINES).collect();
     let start = match most_agreed_start(&lines, &wanted) {
         Some(start) => Some(start),
-        None => nearest_line(read, &wanted.join("\n"))?.map(|(line, _)| {
-            let blank = wanted.iter().take_while(|line| line.trim().is_empty());
-            usize::try_from(line - 1)
-                .unwrap_or(usize::MAX)
-                .saturating_sub(blank.count())
-        }),
+        None => start_by_nearest_line(read, &wanted)?,
     };
     Ok(start.and_then(|start| region(&lines, start, &wanted)))
+}
+
+/// Where the wanted lines would start so that the first that is not blank is at the line most like them.
+fn start_by_nearest_line(read: &mut ReadAt<'_>, wanted: &[&str]) -> Result<Option<usize>> {
+    let blank = wanted.iter().take_while(|line| line.trim().is_empty());
+    let nearest = nearest_line(read, &wanted.join("\n"))?;
+    Ok(nearest.map(|(line, _)| {
+        let index = usize::try_from(line - 1).unwrap_or(usize::MAX);
+        index.saturating_sub(blank.count())
+    }))
 }
 
 fn beginning(read: &mut ReadAt<'_>) -> Result<Vec<u8>> {
@@ -90,13 +95,7 @@ fn beginning(read: &mut ReadAt<'_>) -> Result<Vec<u8>> {
 
 /// Where the wanted lines would start so that most of them agree, blanks around them aside; at least half must.
 fn most_agreed_start(lines: &[&str], wanted: &[&str]) -> Option<usize> {
-    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (index, line) in wanted.iter().enumerate() {
-        let line = line.trim();
-        if !line.is_empty() {
-            places.entry(line).or_default().push(index);
-        }
-    }
+    let places = places_of_lines(wanted);
     let needed: usize = places.values().map(Vec::len).sum::<usize>().div_ceil(2);
     let mut agreed: HashMap<usize, usize> = HashMap::new();
     for (number, line) in lines.iter().enumerate() {
@@ -110,6 +109,18 @@ fn most_agreed_start(lines: &[&str], wanted: &[&str]) -> Option<usize> {
         .into_iter()
         .max_by_key(|(start, count)| (*count, usize::MAX - start))?;
     (best.1 >= needed.max(1)).then_some(best.0)
+}
+
+/// At which places each line is, blanks around it aside.
+fn places_of_lines<'l>(lines: &[&'l str]) -> HashMap<&'l str, Vec<usize>> {
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (index, line) in lines.iter().enumerate() {
+        let line = line.trim();
+        if !line.is_empty() {
+            places.entry(line).or_default().push(index);
+        }
+    }
+    places
 }
 
 fn region(lines: &[&str], start: usize, wanted: &[&str]) -> Option<NearRegion> {

@@ -221,16 +221,21 @@ impl<'e> Replacement<'e> {
         {
             return self.plan_at(read, range).map(Ok);
         }
+        self.why_missing(read, scope).map(Err)
+    }
+
+    /// What is likely wrong if the old string is nowhere.
+    fn why_missing(&self, read: &mut ReadAt<'_>, scope: EditScope) -> Result<EditFault> {
         let already = self.already_there(read, scope)?;
         if !already.is_empty() {
-            return Ok(Err(EditFault::AlreadyThere { lines: already }));
+            return Ok(EditFault::AlreadyThere { lines: already });
         }
         let escaped = self.escaped(read)?;
         if !escaped.is_empty() {
-            return Ok(Err(EditFault::Escaped { lines: escaped }));
+            return Ok(EditFault::Escaped { lines: escaped });
         }
         let nearest = nearest_region(read, &self.old)?;
-        Ok(Err(EditFault::Missing { nearest }))
+        Ok(EditFault::Missing { nearest })
     }
 
     /// Looks once more, without the blanks around lines.

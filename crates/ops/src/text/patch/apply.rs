@@ -28,19 +28,10 @@ pub(super) fn run(
     patch: &FilePatch<'_>,
     cancel: &Cancel,
 ) -> Result<Applied> {
-    if patch.creates && !content.is_empty() {
-        return Err(Error::PatchCreates {
-            path: path.to_owned(),
-        });
-    }
-    let readings = || patch.hunks.iter().flat_map(|hunk| &hunk.readings);
-    if !readings().any(HunkReading::has_changes) {
-        let line = patch.hunks.first().map_or(1, |hunk| hunk.line);
-        return Err(malformed(line, NO_CHANGE));
-    }
+    refuse_pointless(path, content, patch)?;
     let (bom, body) = match content.strip_prefix(encoding::BOM) {
         // A byte order mark that the patch does not know of stays where it is.
-        Some(body) if !readings().any(|reading| reading.has_bom) => (encoding::BOM, body),
+        Some(body) if !readings(patch).any(|reading| reading.has_bom) => (encoding::BOM, body),
         _ => (&[][..], content),
     };
     let mut placing = Placing {
@@ -55,8 +46,26 @@ pub(super) fn run(
         cancel.check()?;
         placed.push(placing.place(index, hunk)?);
     }
-    let knows_line_ends = readings().any(|reading| reading.carriage_returns);
+    let knows_line_ends = readings(patch).any(|reading| reading.carriage_returns);
     write_all(bom, body, placed, knows_line_ends)
+}
+
+fn readings<'h, 'p>(patch: &'h FilePatch<'p>) -> impl Iterator<Item = &'h HunkReading<'p>> {
+    patch.hunks.iter().flat_map(|hunk| &hunk.readings)
+}
+
+/// Fails if the patch makes a file that is there, or changes nothing.
+fn refuse_pointless(path: &str, content: &[u8], patch: &FilePatch<'_>) -> Result<()> {
+    if patch.creates && !content.is_empty() {
+        return Err(Error::PatchCreates {
+            path: path.to_owned(),
+        });
+    }
+    if !readings(patch).any(HunkReading::has_changes) {
+        let line = patch.hunks.first().map_or(1, |hunk| hunk.line);
+        return Err(malformed(line, NO_CHANGE));
+    }
+    Ok(())
 }
 
 /// A hunk, as it was read, and its place.
@@ -112,6 +121,19 @@ impl<'a> Placing<'a> {
         })
     }
 
+    /// The line that the header names, if the reading fits there.
+    fn at_header(
+        &mut self,
+        hunk: &ParsedHunk<'_>,
+        reading: &HunkReading<'_>,
+        comparison: LineComparison,
+    ) -> Option<Cursor> {
+        let place = search::seek(self.content, Cursor::TOP, hunk.start?)?;
+        let difference =
+            search::compare(self.content, place, reading, comparison, &mut self.budget);
+        difference.is_none().then_some(place)
+    }
+
     /// The only place of a reading, or the one at the line that its header names.
     fn only_place(
         &mut self,
@@ -120,19 +142,15 @@ impl<'a> Placing<'a> {
         reading: &HunkReading<'_>,
         comparison: LineComparison,
     ) -> Result<Option<Cursor>> {
-        let top = Cursor { offset: 0, line: 0 };
         if reading.old == 0 {
             return if self.content.is_empty() {
-                Ok(Some(top))
+                Ok(Some(Cursor::TOP))
             } else {
                 Err(malformed(hunk.line, NO_CONTEXT))
             };
         }
         if self.shift == 0
-            && let Some(place) = hunk
-                .start
-                .and_then(|start| search::seek(self.content, top, start))
-            && search::compare(self.content, place, reading, comparison, &mut self.budget).is_none()
+            && let Some(place) = self.at_header(hunk, reading, comparison)
         {
             return Ok(Some(place));
         }
@@ -231,7 +249,7 @@ fn write_all(
     let mut writer = Writer {
         content,
         knows_line_ends,
-        cursor: Cursor { offset: 0, line: 0 },
+        cursor: Cursor::TOP,
         output: bom.to_vec(),
         head: bom.len(),
         first_end: LineEnd::first(content).unwrap_or(LineEnd::Lf),
@@ -244,13 +262,7 @@ fn write_all(
         if placed.change.offset < writer.cursor.offset {
             return Err(malformed(placed.hunk.line, OVERLAP));
         }
-        let offset = placed
-            .hunk
-            .start
-            .map(|start| signed(placed.place.line) - signed(start));
-        let line = usize::try_from(signed(placed.place.line) + writer.grown).unwrap_or(0) + 1;
-        let offset = offset.unwrap_or(0);
-        hunks.push((placed.index, HunkPlace { line, offset }));
+        hunks.push((placed.index, writer.place_told(placed)));
         writer.hunk(placed);
     }
     hunks.sort_by_key(|(index, _)| *index);
@@ -275,6 +287,15 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Where a hunk goes, as the reply says it.
+    fn place_told(&self, placed: &Placed<'_, '_>) -> HunkPlace {
+        let at = signed(placed.place.line);
+        HunkPlace {
+            line: usize::try_from(at + self.grown).unwrap_or(0) + 1,
+            offset: placed.hunk.start.map_or(0, |start| at - signed(start)),
+        }
+    }
+
     fn hunk(&mut self, placed: &Placed<'_, '_>) {
         let reading = placed.reading;
         if !reading.has_changes() {

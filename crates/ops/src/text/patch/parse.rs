@@ -315,10 +315,7 @@ impl<'p> Parser<'p> {
     }
 
     fn hunk(&mut self, header: Option<HunkHeader>) -> Result<()> {
-        if let Some(header) = header
-            && header.old.count > 0
-            && header.old.start == 0
-        {
+        if header.is_some_and(|header| header.old.count > 0 && header.old.start == 0) {
             return self.refuse("lines are counted from 1, line 0 has nothing to remove or keep");
         }
         let line = self.source.line.max(1);
@@ -383,25 +380,22 @@ impl<'p> Parser<'p> {
     /// The name in the talk before a SEARCH block: alone in the line before, but for fences and empty lines. Where a name
     /// may be elsewhere, the block is not for the file before it without more ado.
     fn name_in_talk(&self) -> Result<Option<String>> {
-        let mut nearest = TalkLine::Empty;
+        let talk = self.talk.before_last_line(self.source);
         let mut has_name = false;
-        for line in self.talk.before_last_line(self.source).iter() {
-            let found = TalkLine::of(line);
+        let mut nearest = TalkLine::Empty;
+        for found in talk.iter().map(TalkLine::of) {
             if found != TalkLine::Empty {
                 has_name |= matches!(found, TalkLine::Name(_));
                 nearest = found;
             }
         }
+        let unclear = has_name || nearest == TalkLine::Mention;
         match nearest {
             TalkLine::Name(name) => Ok(Some(name)),
-            TalkLine::Empty => Ok(None),
-            TalkLine::Prose | TalkLine::Mention => {
-                let unclear = has_name || nearest == TalkLine::Mention;
-                if unclear && !self.files.is_empty() {
-                    return self.refuse(UNCLEAR_NAME);
-                }
-                Ok(None)
+            TalkLine::Prose | TalkLine::Mention if unclear && !self.files.is_empty() => {
+                self.refuse(UNCLEAR_NAME)
             }
+            TalkLine::Prose | TalkLine::Mention | TalkLine::Empty => Ok(None),
         }
     }
 

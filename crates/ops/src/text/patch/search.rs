@@ -15,6 +15,11 @@ pub(super) struct Cursor {
     pub(super) line: usize,
 }
 
+impl Cursor {
+    /// Before the first line.
+    pub(super) const TOP: Cursor = Cursor { offset: 0, line: 0 };
+}
+
 /// A line of the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextLine<'t> {
@@ -109,28 +114,25 @@ pub(super) fn compare<'p, 't>(
         mut offset,
         mut line,
     } = from;
+    let differs = |line, wanted: &HunkLine<'p>, found| {
+        let expected = Some(wanted.text);
+        Some(Difference {
+            line,
+            expected,
+            found,
+        })
+    };
     for wanted in reading.old_lines() {
         let found = TextLine::at(content, offset);
         budget.spend(wanted.text.len() + 1);
         match found {
             Some(found) if comparison.same(&wanted, &found) => offset = found.next,
-            _ => {
-                let found = found.map(|found| found.text);
-                return Some(Difference {
-                    line,
-                    expected: Some(wanted.text),
-                    found,
-                });
-            }
+            _ => return differs(line, &wanted, found.map(|found| found.text)),
         }
         line += 1;
         if budget.is_spent() {
             // Nobody knows, so it does not fit.
-            return Some(Difference {
-                line,
-                expected: Some(wanted.text),
-                found: None,
-            });
+            return differs(line, &wanted, None);
         }
     }
     // A last line without newline has to be the last line of the new text too.
