@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 use crate::open_file::OpenFile;
 use crate::replace::Staged;
-use crate::syscall::{self, Errno};
+use crate::syscall::{self, Errno, SysResult};
 
 /// The most that one step copies.
 const COPY_STEP: usize = 2 * 1024 * 1024;
@@ -171,13 +171,7 @@ impl ContentCopy {
     }
 
     fn kernel_step(&mut self, from: &File, to: &File, size: u64, most: usize) -> Result<u64> {
-        let step = loop {
-            match syscall::copy_range_unchecked(from.as_fd(), to.as_fd(), most) {
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                step => break step,
-            }
-        };
-        match step {
+        match copy_range(from, to, most) {
             // Some files report size 0 and have content, so reading decides.
             Ok(0) if self.copied == 0 => self.change_to_buffer(from, to, most),
             Ok(step) => {
@@ -234,6 +228,16 @@ pub fn copy_part(
         }
     }
     Ok(copied)
+}
+
+/// Lets the kernel copy, again if it was interrupted.
+fn copy_range(from: &File, to: &File, most: usize) -> SysResult<usize> {
+    loop {
+        match syscall::copy_range_unchecked(from.as_fd(), to.as_fd(), most) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            step => return step,
+        }
+    }
 }
 
 /// The kernel does not copy between these two files.

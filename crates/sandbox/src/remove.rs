@@ -231,9 +231,21 @@ impl TreeRemover {
         } else {
             self.walker.step(&mut AllLeaves)
         };
-        let Some(event) = event else {
-            return Ok(RemovalStep::Finished);
-        };
+        match event {
+            None => Ok(RemovalStep::Finished),
+            Some(WalkEvent::Left(left)) if left.is_shared => Ok(RemovalStep::Emptied(EmptiedDir {
+                change: self.change.clone(),
+                approval: self.approval.clone(),
+                item: left.item,
+            })),
+            Some(event) => {
+                self.meet(event, removal)?;
+                Ok(RemovalStep::Progressed)
+            }
+        }
+    }
+
+    fn meet(&mut self, event: WalkEvent, removal: &mut Removal) -> Result<()> {
         match event {
             WalkEvent::Item(item) => self.unlink(&item, removal)?,
             // Swapped for something else meanwhile: unlinked, not followed.
@@ -243,13 +255,6 @@ impl TreeRemover {
             WalkEvent::Unreadable(_, Error::NotFound { .. }) => {}
             WalkEvent::Unreadable(_, error) => self.fault(error, removal)?,
             WalkEvent::Fault(fault) => self.fault(fault.error, removal)?,
-            WalkEvent::Left(left) if left.is_shared => {
-                return Ok(RemovalStep::Emptied(EmptiedDir {
-                    change: self.change.clone(),
-                    approval: self.approval.clone(),
-                    item: left.item,
-                }));
-            }
             WalkEvent::Left(left) => self.remove_dir(left.item, removal)?,
             WalkEvent::Entered(_, dir) if self.is_own => {
                 // If this fails, the removal itself reports the reason.
@@ -259,7 +264,7 @@ impl TreeRemover {
             WalkEvent::Passed => self.is_incomplete = true,
             WalkEvent::Entered(..) => {}
         }
-        Ok(RemovalStep::Progressed)
+        Ok(())
     }
 
     /// Keeps the beginning of what is left and gives back the rest for other threads.

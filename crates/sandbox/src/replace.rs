@@ -283,11 +283,12 @@ impl Staged {
             // What another process makes from now on is not locked, and must not be replaced unseen.
             self.on_existing = OnExisting::Fail;
         }
-        let is_known = match (there, &self.existing) {
-            (Some(there), Some(existing)) => there.same_file(existing),
-            (there, existing) => there.is_none() && existing.is_none(),
+        let is_known = |there: &Metadata| {
+            let existing = self.existing.as_ref();
+            existing.is_some_and(|existing| there.same_file(existing))
         };
-        if !is_known && there.is_some() && self.on_existing == OnExisting::Replace {
+        let is_other = there.is_some_and(|there| !is_known(there));
+        if is_other && self.on_existing == OnExisting::Replace {
             self.take_after(place.open_to_replace()?.open());
         }
         Ok(true)

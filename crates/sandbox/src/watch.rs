@@ -84,14 +84,11 @@ impl TreeWatch {
     ) -> Result<TreeWatch> {
         let failed = |errno| Error::from_errno("watch", &place.path(), errno);
         let metadata = place.require()?;
-        let dir = match metadata.kind {
-            FileKind::Directory => place.open_dir()?,
-            _ => place.open_parent_dir()?,
+        let (dir, only) = match metadata.kind {
+            FileKind::Directory => (place.open_dir()?, None),
+            _ => (place.open_parent_dir()?, place.name()),
         };
-        let only = match (metadata.kind, place.name()) {
-            (FileKind::Directory, _) | (_, None) => None,
-            (_, Some(name)) => Some(name.as_bytes().to_owned()),
-        };
+        let only = only.map(|name| name.as_bytes().to_owned());
         let mut watch = TreeWatch {
             listener: syscall::listen_unchecked().map_err(failed)?,
             root: Arc::clone(root),
@@ -206,10 +203,13 @@ impl TreeWatch {
         if is_other || is_hidden(&notice.name) {
             return;
         }
-        let Some(name) = Name::new(&notice.name) else {
-            return;
-        };
-        let path = joined(&dir, &name);
+        if let Some(name) = Name::new(&notice.name) {
+            self.take_entry(joined(&dir, &name), what, give_up);
+        }
+    }
+
+    /// A notice of an entry of a watched directory.
+    fn take_entry(&mut self, path: Vec<u8>, what: ReadFlags, give_up: &dyn Fn() -> bool) {
         let is_dir = what.contains(ReadFlags::ISDIR);
         let kind = match is_dir {
             true => FileKind::Directory,
@@ -222,23 +222,27 @@ impl TreeWatch {
             self.forget(&path, is_dir);
             self.note(path, kind, SeenChange::Removed);
         } else if what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-            let made = what.contains(ReadFlags::CREATE);
-            let change = if made || is_dir {
-                SeenChange::Created
-            } else {
-                SeenChange::Changed
+            let age = match what.contains(ReadFlags::CREATE) {
+                true => EntryAge::New,
+                false => EntryAge::AsItWas,
             };
-            self.note(path.clone(), kind, change);
-            if is_dir && self.only.is_none() {
-                let age = if made {
-                    EntryAge::New
-                } else {
-                    EntryAge::AsItWas
-                };
-                self.enter(&path, age, give_up);
-            }
+            self.appear(path, kind, age, give_up);
         } else if what.contains(ReadFlags::MODIFY) || self.was_written(&path) {
             self.note(path, kind, SeenChange::Changed);
+        }
+    }
+
+    /// Something has a name that it did not have; a directory is watched from now on.
+    fn appear(&mut self, path: Vec<u8>, kind: FileKind, age: EntryAge, give_up: &dyn Fn() -> bool) {
+        let is_dir = kind == FileKind::Directory;
+        let change = if age == EntryAge::New || is_dir {
+            SeenChange::Created
+        } else {
+            SeenChange::Changed
+        };
+        self.note(path.clone(), kind, change);
+        if is_dir && self.only.is_none() {
+            self.enter(&path, age, give_up);
         }
     }
 

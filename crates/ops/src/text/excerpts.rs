@@ -61,9 +61,9 @@ fn around(read: &mut ReadAt<'_>, change: &Range<u64>, number: u64) -> Result<Cha
     let inside = |offset: u64| usize::try_from(offset - from).unwrap_or(count).min(count);
     let (start, end) = (inside(change.start), inside(change.end));
     let (before, rest) = window.split_at_checked(start).unwrap_or_default();
-    let own_line = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    let own_line = last_line_start(before);
     let above = own_line.checked_sub(1).and_then(|end| before.get(..end));
-    let line_above = above.map(|above| memrchr(b'\n', above).map_or(0, |newline| newline + 1));
+    let line_above = above.map(last_line_start);
     let text = window
         .get(line_above.unwrap_or(own_line)..)
         .unwrap_or_default();
@@ -78,6 +78,10 @@ fn around(read: &mut ReadAt<'_>, change: &Range<u64>, number: u64) -> Result<Cha
         first: number - u64::from(line_above.is_some()),
         lines: lines.take(wanted.min(LINES_SHOWN)).map(shown).collect(),
     })
+}
+
+fn last_line_start(text: &[u8]) -> usize {
+    memrchr(b'\n', text).map_or(0, |newline| newline + 1)
 }
 
 /// How many lines a change has its part in; none if whole lines are gone.

@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use super::{Change, OnExisting, Parents};
+use super::{Change, Observers, OnExisting, Parents};
 use crate::error::{Error, Result};
 use crate::history::{Part, PartKind, Stamp, tail_of};
 use crate::located::Located;
@@ -13,7 +13,7 @@ use crate::open_file;
 use crate::quota::Amount;
 use crate::resolve::Tail;
 use crate::rights::Right;
-use crate::syscall::{self, Errno, Purpose};
+use crate::syscall::{self, Errno, Purpose, SysResult};
 
 /// The set-uid and set-gid bits.
 const SET_ID: u32 = 0o6000;
@@ -51,20 +51,14 @@ impl Change {
         if before.mode & SET_ID != 0 {
             syscall::set_mode_unchecked(file, before.mode & !SET_ID).map_err(failed)?;
         }
-        // Space first, so that a full disk is found before a byte is changed.
         let observers = place.root().observers();
-        match syscall::reserve_unchecked(file, before.size, more.bytes) {
-            Err(Errno::NOSPC | Errno::DQUOT) if observers.make_room() => {
-                syscall::reserve_unchecked(file, before.size, more.bytes).map_err(failed)?;
-            }
-            reserved => reserved.map_err(failed)?,
-        }
+        reserve_space(observers, file, before.size, more.bytes).map_err(failed)?;
         let part = || Part {
             old: Some(Stamp::of(&before)),
             tail: Some(tail_of(before.size, bytes)),
             ..Part::new(PartKind::Append, place.path())
         };
-        let noted = self.note(place.root().observers(), part).map_err(failed)?;
+        let noted = self.note(observers, part).map_err(failed)?;
         let written = (&opened.file).write(bytes).map_err(|error| {
             self.disown(noted.as_ref());
             write_failed(place, error)
@@ -81,6 +75,21 @@ impl Change {
         self.sync_file(file)
             .map_err(|errno| Error::unsynced(place.given(), errno))?;
         syscall::stat_unchecked(file).map_err(failed)
+    }
+}
+
+/// Takes space first, so that a full disk is found before a byte is changed.
+fn reserve_space(
+    observers: &Observers,
+    file: BorrowedFd<'_>,
+    size: u64,
+    more: u64,
+) -> SysResult<()> {
+    match syscall::reserve_unchecked(file, size, more) {
+        Err(Errno::NOSPC | Errno::DQUOT) if observers.make_room() => {
+            syscall::reserve_unchecked(file, size, more)
+        }
+        reserved => reserved,
     }
 }
 

@@ -205,7 +205,6 @@ impl<'a> ComponentWalk<'a> {
     }
 
     fn step_into(&mut self, name: Name, is_own: bool) -> Result<Option<Tail>> {
-        let last = self.pending.is_empty();
         if is_ours(name.as_bytes()) {
             return Err(not_found(self.given, &self.path, &name));
         }
@@ -225,9 +224,19 @@ impl<'a> ComponentWalk<'a> {
         if is_reserved_entry(dir, &name, &metadata) {
             return Err(not_found(self.given, &self.path, &name));
         }
-        let Some(name) = judge.stored(dir, name.clone(), &metadata) else {
-            return self.deny(name, is_own);
-        };
+        match judge.stored(dir, name.clone(), &metadata) {
+            Some(stored) => self.enter((stored, fd, metadata), is_own),
+            None => self.deny(name, is_own),
+        }
+    }
+
+    /// Goes on through something that is there, or ends at it.
+    fn enter(
+        &mut self,
+        (name, fd, metadata): (Name, OwnedFd, Metadata),
+        is_own: bool,
+    ) -> Result<Option<Tail>> {
+        let last = self.pending.is_empty();
         match metadata.kind {
             FileKind::Symlink if !last || self.follow == Follow::Last => {
                 self.link = Some(joined(&self.path, &name));
@@ -448,6 +457,15 @@ impl<'a> ComponentWalk<'a> {
     }
 
     fn left(&self, position: &[Name]) -> Error {
+        Error::Outside {
+            path: self.given.to_owned(),
+            leads_to: self.leads_to(position),
+            link: self.link.as_deref().map(|link| shown(link).into_owned()),
+        }
+    }
+
+    /// Where the rest of the path leads from a position outside.
+    fn leads_to(&self, position: &[Name]) -> String {
         let mut leads_to = Vec::new();
         let names = position.iter().map(Name::as_bytes);
         let rest = self.pending.iter().map(|step| match step {
@@ -458,16 +476,10 @@ impl<'a> ComponentWalk<'a> {
             leads_to.push(b'/');
             leads_to.extend_from_slice(piece);
         }
-        let leads_to = if leads_to.is_empty() {
-            "/".into()
-        } else {
-            shown(&leads_to).into_owned()
-        };
-        Error::Outside {
-            path: self.given.to_owned(),
-            leads_to,
-            link: self.link.as_deref().map(|link| shown(link).into_owned()),
+        if leads_to.is_empty() {
+            return "/".to_owned();
         }
+        shown(&leads_to).into_owned()
     }
 
     fn look(&self, name: &Name) -> Result<(OwnedFd, Metadata)> {

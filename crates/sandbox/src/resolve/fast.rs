@@ -1,6 +1,6 @@
 //! The fast look-up: no link is on the way, so the path as written is the resolved path.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::{Error, Result};
 use crate::metadata::FileKind;
@@ -27,39 +27,40 @@ pub(super) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Option<Res
     } else {
         Some(open_parent(root, &parent_path)?)
     };
-    let fd = match syscall::look_unchecked(root.fd_or(parent.as_ref()), &last) {
-        Ok(fd) => fd,
-        Err(Errno::NOENT) => {
-            let tail = Tail::Missing {
-                names: vec![last],
-                directory: false,
-            };
-            return Some(Ok(Resolved {
-                parent,
-                parent_path,
-                tail,
-            }));
+    let tail = match tail(root.fd_or(parent.as_ref()), last, path.as_given()) {
+        Ok(tail) => tail,
+        Err(error) => return Some(Err(error)),
+    };
+    if let Tail::Existing { metadata, .. } = &tail {
+        let is_link = metadata.kind == FileKind::Symlink;
+        if (is_link && follow == Follow::Last)
+            || !root.shows_plainly(names.as_bytes(), metadata.kind)
+        {
+            return None;
         }
-        Err(errno) => return Some(Err(Error::from_errno("open", path.as_given(), errno))),
-    };
-    let metadata = match syscall::stat_unchecked(root.fd_or(Some(&fd))) {
-        Ok(metadata) => metadata,
-        Err(errno) => return Some(Err(Error::from_errno("stat", path.as_given(), errno))),
-    };
-    let is_hidden = || !root.shows_plainly(names.as_bytes(), metadata.kind);
-    if (metadata.kind == FileKind::Symlink && follow == Follow::Last) || is_hidden() {
-        return None;
     }
-    let tail = Tail::Existing {
-        name: last,
-        fd,
-        metadata,
-    };
     Some(Ok(Resolved {
         parent,
         parent_path,
         tail,
     }))
+}
+
+/// What is at the last name of a path.
+fn tail(dir: BorrowedFd<'_>, name: Name, given: &str) -> Result<Tail> {
+    let fd = match syscall::look_unchecked(dir, &name) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => {
+            return Ok(Tail::Missing {
+                names: vec![name],
+                directory: false,
+            });
+        }
+        Err(errno) => return Err(Error::from_errno("open", given, errno)),
+    };
+    let metadata = syscall::stat_unchecked(fd.as_fd());
+    let metadata = metadata.map_err(|errno| Error::from_errno("stat", given, errno))?;
+    Ok(Tail::Existing { name, fd, metadata })
 }
 
 /// Cuts a path before its last name.
