@@ -68,7 +68,8 @@ def succeeds(*command: str) -> bool:
 def candidates(binary: str):
     """Name, command without the directory, the scripts of its tools."""
     yield "mcp-filesystem, `workspace`", [binary], tasks.Ours
-    yield "mcp-filesystem, `reference`", [binary, "--toolset", "reference"], tasks.Reference
+    # The original has no limit on a reply, so ours is above every file here.
+    yield "mcp-filesystem, `reference`", [binary, "--toolset", "reference", "--max-file-size", "268435456"], tasks.Reference
     reference = HOME / "node_modules/.bin/mcp-server-filesystem"
     if reference.exists():
         yield "reference server", [str(reference)], tasks.Reference
@@ -112,7 +113,8 @@ def report(servers: list[dict], missing: list[str], log_lines: int) -> str:
         "`make bench-agent` carries out fifteen tasks with each server's own tools, as an agent would, on a directory made from a seed",
         f"(a code base, a log of {log_lines:,} lines, odd names, two directories that differ). Tokens are o200k. *Sent* are the calls,",
         "*received* the text of the replies; *as Claude Code shows it* is the structured half where a reply has one. A task is right by",
-        "the bytes on disk, or by what the replies told. The scripts are in `bench/agent/tasks.py`.", "",
+        "the bytes on disk, or by what the replies told. The scripts are in `bench/agent/tasks.py`; `reference` is started with
+`--max-file-size 268435456`, because the original has no limit on a reply.", "",
         "| | tools | list, tokens | calls | sent | received | as Claude Code shows it | right |", "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for server in servers:
