@@ -113,8 +113,8 @@ def report(servers: list[dict], missing: list[str], log_lines: int) -> str:
         "`make bench-agent` carries out fifteen tasks with each server's own tools, as an agent would, on a directory made from a seed",
         f"(a code base, a log of {log_lines:,} lines, odd names, two directories that differ). Tokens are o200k. *Sent* are the calls,",
         "*received* the text of the replies; *as Claude Code shows it* is the structured half where a reply has one. A task is right by",
-        "the bytes on disk, or by what the replies told. The scripts are in `bench/agent/tasks.py`; `reference` is started with
-`--max-file-size 268435456`, because the original has no limit on a reply.", "",
+        "the bytes on disk, or by what the replies told. The scripts are in `bench/agent/tasks.py`; `reference` is started with",
+        "`--max-file-size 268435456`, because the original has no limit on a reply.", "",
         "| | tools | list, tokens | calls | sent | received | as Claude Code shows it | right |", "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for server in servers:
