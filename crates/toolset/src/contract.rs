@@ -1,17 +1,18 @@
 //! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod call_subject;
 
 use ops::{Error, LEFT_COUNTED, PathFault, QuotaLimit, TreeWork, truncated};
-use rmcp::model::{JsonObject, ToolAnnotations};
+use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
-use crate::arguments::{BadArgument, field};
+use crate::arguments::BadArgument;
 use crate::confirm::NotConfirmed;
-use crate::host_paths::{HostDirectories, HostNames};
 use crate::text_form::{is_unshowable, shown};
-use crate::told_arguments::told;
-use crate::tool::{Definition, RootSource, ToolEffect};
+use crate::tool::ToolEffect;
+
+pub(crate) use call_subject::FoundPaths;
+pub use call_subject::{CallSubject, NamedPlace};
 
 /// Every way a call can fail, as facts.
 #[derive(Debug)]
@@ -79,201 +80,26 @@ impl From<BadArgument> for Failure {
     }
 }
 
-/// The arguments in which a call can name many places.
-const LISTS: [&str; 4] = ["paths", "files", "edits", "moves"];
-/// The most places of a list that are kept: as many as a call may have.
-const LISTED_MAX: usize = 500;
-
-/// What a call was about, as the client gave it: for error details and the log.
-#[derive(Debug, Clone, Default)]
-pub struct CallSubject {
-    /// The tool.
-    pub tool: &'static str,
-    /// The places it names, in the tool's order.
-    pub places: Vec<NamedPlace>,
-    /// The places that it names in a list.
-    pub listed: Vec<NamedPlace>,
-    /// The paths that its work found inside an argument.
-    pub found: FoundPaths,
-    /// What its places are called on the host, for sets that tell that.
-    pub hosts: Option<HostNames>,
-    /// What it does, for a tool that does several things.
-    pub command: Option<String>,
-    /// Its arguments that are not content, as JSON, for the log; none if no line is written.
-    pub arguments: Option<String>,
-    /// The texts that its edits look for, in order: some sets repeat them in messages. They are never logged.
-    pub sought: Vec<String>,
-}
-
-/// Paths inside an argument, such as a patch, which only the work of a call reads. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub struct FoundPaths(Arc<Mutex<Vec<String>>>);
-
-impl FoundPaths {
-    /// Adds paths, as many as a record keeps.
-    pub(crate) fn add(&self, mut paths: Vec<String>) {
-        let mut found = self.lock();
-        paths.truncate(LISTED_MAX.saturating_sub(found.len()));
-        found.append(&mut paths);
-    }
-
-    /// What was found so far.
-    #[must_use]
-    pub fn paths(&self) -> Vec<String> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A place as the client named it, before anything was checked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamedPlace {
-    /// The root's name, if one was given.
-    pub root: Option<String>,
-    /// The path, if one was given.
-    pub path: Option<String>,
-}
-
-impl CallSubject {
-    /// Reads the places from arguments that nobody has judged yet.
-    pub(crate) fn new(
-        definition: &Definition,
-        arguments: &JsonObject,
-        home: Option<&str>,
-    ) -> CallSubject {
-        let text = |name: &str| {
-            field(arguments, name)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        let root = |source| match source {
-            RootSource::Argument(name) | RootSource::NamedHome(name) => text(name),
-            RootSource::ArgumentOr(name, other) => text(name).or_else(|| text(other)),
-            RootSource::Home => home.map(str::to_owned),
-            // The path itself tells.
-            RootSource::HostPath(_) => None,
-        };
-        let places = definition
-            .roots
-            .iter()
-            .map(|use_| NamedPlace {
-                root: root(use_.root),
-                path: text(use_.path),
-            })
-            .collect::<Vec<_>>();
-        let listed = LISTS.iter().filter_map(|list| field(arguments, list));
-        let listed = listed.filter_map(Value::as_array).flatten();
-        let listed = listed.filter_map(|entry| listed_place(entry, places.first()));
-        let mut listed: Vec<NamedPlace> = listed.take(LISTED_MAX).collect();
-        // Several edits of one file stand behind each other.
-        listed.dedup();
-        // The agent's files are in no root, but messages and the log name their paths too.
-        let lone = definition.roots.is_empty().then(|| NamedPlace {
-            root: None,
-            path: text("path"),
-        });
-        let places = places.into_iter().chain(lone).collect();
-        CallSubject {
-            tool: definition.name,
-            places,
-            listed,
-            found: FoundPaths::default(),
-            hosts: None,
-            command: text("command"),
-            arguments: None,
-            sought: sought(arguments),
-        }
-    }
-
-    /// The subject with the arguments that the log tells. Paths on the host are not told: the log has them as root and path.
-    pub(crate) fn with_arguments(
-        mut self,
-        definition: &Definition,
-        arguments: &JsonObject,
-        tells_host_paths: bool,
-    ) -> CallSubject {
-        let places = definition.roots.iter().map(|place| place.path);
-        let left_out: Vec<&str> = if tells_host_paths {
-            places.chain(LISTS).collect()
-        } else {
-            Vec::new()
-        };
-        self.arguments = Some(told(definition, arguments, &left_out));
-        self
-    }
-
-    /// The subject of a call whose paths are those of the host: its places become root and path, and keep their names there.
-    pub(crate) fn on_host(mut self, hosts: &HostDirectories, roots: &[String]) -> CallSubject {
-        let mut paths = Vec::new();
-        for place in self.places.iter_mut().chain(&mut self.listed) {
-            let looked_up = place.path.as_deref().map(|given| hosts.look_up(given));
-            let Some(found) = looked_up else {
-                paths.push(String::new());
-                continue;
-            };
-            if let Some((root, inside)) = &found.inside {
-                place.root = roots.get(*root).cloned();
-                place.path = Some(inside.clone());
-            }
-            paths.push(found.absolute);
-        }
-        self.hosts = Some(HostNames {
-            paths,
-            served: hosts.spellings(),
-        });
-        self
-    }
-
-    /// The root and path that a failure is about: the place whose path the error names, else the first.
-    #[must_use]
-    pub fn place_of(&self, failure: &Failure) -> NamedPlace {
-        let path = match failure {
-            Failure::Operation(error) => error.path(),
-            Failure::Guide(error) => error.path().filter(|path| !path.is_empty()),
-            _ => None,
-        };
-        let root = match failure {
+impl Failure {
+    /// The root that it names.
+    fn root(&self) -> Option<&String> {
+        match self {
             Failure::UnknownRoot { root, .. }
             | Failure::ToolNotAllowed { root }
             | Failure::ReadOnly { root }
             | Failure::RootGone { root } => Some(root),
             _ => None,
-        };
-        let named = |place: &&NamedPlace| match (root, path) {
-            (Some(_), _) => place.root.as_ref() == root,
-            (None, Some(path)) => place.path.as_deref() == Some(path),
-            (None, None) => true,
-        };
-        let first = self.places.iter().find(named).or(self.places.first());
-        let mut place = first.cloned().unwrap_or_default();
-        if let Some(path) = path {
-            place.path = Some(path.to_owned());
         }
-        place
     }
-}
 
-/// The texts that edits look for.
-fn sought(arguments: &JsonObject) -> Vec<String> {
-    let edits = arguments.get("edits").and_then(Value::as_array);
-    let listed = edits.into_iter().flatten().map(|edit| edit.get("oldText"));
-    let texts = std::iter::once(arguments.get("old_str")).chain(listed);
-    let texts = texts.flatten().filter_map(Value::as_str);
-    texts.map(str::to_owned).collect()
-}
-
-/// A place in a list: a path, or an object with one, in the root of the call unless it names its own.
-fn listed_place(entry: &Value, first: Option<&NamedPlace>) -> Option<NamedPlace> {
-    let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
-    let path = entry.as_str().map(str::to_owned).or_else(|| text("path"))?;
-    let root = text("root").or_else(|| first?.root.clone());
-    Some(NamedPlace {
-        root,
-        path: Some(path),
-    })
+    /// The path that it names.
+    fn path(&self) -> Option<&str> {
+        match self {
+            Failure::Operation(error) => error.path(),
+            Failure::Guide(error) => error.path().filter(|path| !path.is_empty()),
+            _ => None,
+        }
+    }
 }
 
 /// A failure in a set's words.
@@ -502,18 +328,7 @@ pub(crate) fn path_fault(fault: PathFault) -> &'static str {
 /// What a tree operation had done when it failed, why it failed, and what is there now.
 pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
     match done {
-        TreeWork::Removed { gone, left } => {
-            let all = gone + left;
-            // What is left is counted up to a bound only.
-            let at_least = if *left > LEFT_COUNTED {
-                "at least "
-            } else {
-                ""
-            };
-            format!(
-                "removed {gone} of {at_least}{all} entries, then: {cause}; the rest is still there"
-            )
-        }
+        TreeWork::Removed { gone, left } => removed_words(*gone, *left, cause),
         TreeWork::Merged {
             replaced,
             taken_back,
@@ -529,6 +344,13 @@ pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
              compare the two, and remove what you do not need"
         ),
     }
+}
+
+fn removed_words(gone: u64, left: u64, cause: &str) -> String {
+    let all = gone + left;
+    // What is left is counted up to a bound only.
+    let at_least = if left > LEFT_COUNTED { "at least " } else { "" };
+    format!("removed {gone} of {at_least}{all} entries, then: {cause}; the rest is still there")
 }
 
 /// A change that was made but may be lost if the machine fails.
