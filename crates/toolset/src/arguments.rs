@@ -214,43 +214,39 @@ impl<'schema> Judge<'schema> {
         value: &mut Map<String, Value>,
         depth: usize,
     ) {
-        let properties = field(schema, "properties").and_then(Value::as_object);
         let required = field(schema, "required").and_then(Value::as_array);
-        let is_required = |name: &str| {
-            let mut names = required.into_iter().flatten();
-            names.any(|required| required == name)
-        };
-        let slips = self.slips;
-        value.retain(|name, value| {
-            let decides = DECIDING.contains(&name.as_str());
-            let is_forgiven = slips == Slips::Forgiven && !is_required(name) && !decides;
-            let is_empty = value == "" && is_forgiven;
-            let is_absent = value.is_null() && !decides;
-            !is_empty && !is_absent
-        });
-        let is_closed = field(schema, "additionalProperties") == Some(&Value::Bool(false));
         let required = required.into_iter().flatten().filter_map(Value::as_str);
         let required: Vec<&str> = required.collect();
-        let is_incomplete = required.iter().any(|name| field(value, name).is_none());
-        // What is missing is probably there under another name.
-        if is_closed || is_incomplete {
-            self.wrong.extend(unknown(properties, prefix, value));
-        }
-        for name in required {
-            if field(value, name).is_none() {
-                let missing = missing(field(schema, "properties"), name, prefix);
-                self.wrong.push(missing);
-            }
-        }
+        leave_out_empty(value, &required, self.slips);
+        self.names(schema, prefix, &required, value);
+        let properties = field(schema, "properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
             // Most calls give few of the arguments: comparing names costs less than hashing them.
             if let Some((_, value)) = value.iter_mut().find(|(given, _)| *given == name) {
-                let name = match prefix {
-                    "" => Cow::Borrowed(name),
-                    prefix => Cow::Owned(format!("{prefix}{name}")),
-                };
+                let name = prefixed(prefix, name);
                 self.value(property, &name, value, depth);
             }
+        }
+    }
+
+    /// Judges which fields are there, without looking at what they hold.
+    fn names(
+        &mut self,
+        schema: &Map<String, Value>,
+        prefix: &str,
+        required: &[&str],
+        value: &Map<String, Value>,
+    ) {
+        let is_closed = field(schema, "additionalProperties") == Some(&Value::Bool(false));
+        let is_absent = |name: &&&str| field(value, name).is_none();
+        // What is missing is probably there under another name.
+        if is_closed || required.iter().any(|name| is_absent(&name)) {
+            let properties = field(schema, "properties").and_then(Value::as_object);
+            self.wrong.extend(unknown(properties, prefix, value));
+        }
+        for name in required.iter().filter(is_absent) {
+            let missing = missing(field(schema, "properties"), name, prefix);
+            self.wrong.push(missing);
         }
     }
 
@@ -307,6 +303,25 @@ fn keyword_of<'schema>(schema: &'schema Value, name: &str) -> Option<&'schema Va
     field(schema.as_object()?, name)
 }
 
+/// Takes out what counts as not given: nulls, and empty texts if slips are forgiven.
+fn leave_out_empty(value: &mut Map<String, Value>, required: &[&str], slips: Slips) {
+    value.retain(|name, value| {
+        let decides = DECIDING.contains(&name.as_str());
+        let is_required = required.contains(&name.as_str());
+        let is_forgiven = slips == Slips::Forgiven && !is_required && !decides;
+        let is_empty = value == "" && is_forgiven;
+        let is_absent = value.is_null() && !decides;
+        !is_empty && !is_absent
+    });
+}
+
+fn prefixed<'name>(prefix: &str, name: &'name str) -> Cow<'name, str> {
+    match prefix {
+        "" => Cow::Borrowed(name),
+        prefix => Cow::Owned(format!("{prefix}{name}")),
+    }
+}
+
 /// Judges a value without what is in it.
 fn plain_value(
     schema: &Value,
@@ -352,18 +367,14 @@ fn unknown(
     if value.keys().all(known) {
         return Vec::new();
     }
-    let valid: Vec<String> = properties
-        .into_iter()
-        .flat_map(|all| all.keys().cloned())
-        .collect();
+    let valid = properties.into_iter().flat_map(Map::keys).cloned();
+    let valid: Vec<String> = valid.collect();
+    // An argument that was given under its own name was not meant by the wrong one too.
+    let free = || valid.iter().filter(|name| field(value, name).is_none());
     let unknown = value.keys().filter(|name| !known(name));
     let unknown = unknown.take(NAMED_MAX).map(|unknown| BadArgument::Unknown {
         argument: format!("{prefix}{}", shortened(unknown)),
-        nearest: {
-            // An argument that was given under its own name was not meant by the wrong one too.
-            let free = valid.iter().filter(|name| field(value, name).is_none());
-            nearest(unknown, free).cloned()
-        },
+        nearest: nearest(unknown, free()).cloned(),
         valid: valid.clone(),
     });
     unknown.collect()
@@ -464,30 +475,12 @@ fn one_of(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> 
 }
 
 fn bounds(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> {
-    let (size, keys, unit) = match value {
-        Value::Number(number) => (number.as_f64(), ["minimum", "maximum"], ""),
-        Value::String(text) => (
-            Some(text.chars().count() as f64),
-            ["minLength", "maxLength"],
-            " characters long",
-        ),
-        Value::Array(items) => (
-            Some(items.len() as f64),
-            ["minItems", "maxItems"],
-            " items long",
-        ),
-        _ => return Ok(()),
+    let Some((size, keys, unit)) = measured(value) else {
+        return Ok(());
     };
-    let [least, most] = keys.map(|key| keyword_of(schema, key).and_then(Value::as_number));
-    let Some(size) = size else { return Ok(()) };
-    let bound = match (least, most) {
-        (Some(least), _) if least.as_f64().is_some_and(|least| size < least) => {
-            format!("at least {least}{unit}")
-        }
-        (_, Some(most)) if most.as_f64().is_some_and(|most| size > most) => {
-            format!("at most {most}{unit}")
-        }
-        _ => return Ok(()),
+    let bounds = keys.map(|key| keyword_of(schema, key).and_then(Value::as_number));
+    let Some(bound) = crossed(bounds, size) else {
+        return Ok(());
     };
     let got = if unit.is_empty() {
         value.to_string()
@@ -496,9 +489,36 @@ fn bounds(schema: &Value, name: &str, value: &Value) -> Result<(), BadArgument> 
     };
     Err(BadArgument::OutOfBounds {
         argument: name.to_owned(),
-        bound,
+        bound: format!("{bound}{unit}"),
         got,
     })
+}
+
+/// The size of a value, the keywords that bound it, and what it is counted in.
+fn measured(value: &Value) -> Option<(f64, [&'static str; 2], &'static str)> {
+    match value {
+        Value::Number(number) => Some((number.as_f64()?, ["minimum", "maximum"], "")),
+        Value::String(text) => {
+            let size = text.chars().count() as f64;
+            Some((size, ["minLength", "maxLength"], " characters long"))
+        }
+        Value::Array(items) => {
+            let size = items.len() as f64;
+            Some((size, ["minItems", "maxItems"], " items long"))
+        }
+        _ => None,
+    }
+}
+
+/// The bound that a size is beyond.
+fn crossed([least, most]: [Option<&Number>; 2], size: f64) -> Option<String> {
+    let least = least.filter(|least| least.as_f64().is_some_and(|least| size < least));
+    let most = most.filter(|most| most.as_f64().is_some_and(|most| size > most));
+    match (least, most) {
+        (Some(least), _) => Some(format!("at least {least}")),
+        (_, Some(most)) => Some(format!("at most {most}")),
+        _ => None,
+    }
 }
 
 /// Shows a value with its kind, short enough for a message.
