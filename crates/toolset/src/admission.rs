@@ -224,21 +224,15 @@ impl Admission {
 
     /// Says of a call that found nothing that its root's directory is gone, if it is. Only a call that failed pays for the look.
     pub(crate) async fn if_root_is_gone(&self, failure: Failure, subject: &CallSubject) -> Failure {
-        let found_nothing = match &failure {
-            Failure::Operation(error) => error.kind() == ErrorKind::NotFound,
-            _ => false,
-        };
-        if !found_nothing {
-            return failure;
+        match &failure {
+            Failure::Operation(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => return failure,
         }
-        let names = subject
-            .places
-            .iter()
-            .filter_map(|place| place.root.as_deref());
+        let places = subject.places.iter();
+        let names = places.filter_map(|place| place.root.as_deref());
         let grants = names.filter_map(|name| self.named(name).ok());
-        let roots: Vec<_> = grants
-            .map(|grant| (grant.name.clone(), grant.root.current()))
-            .collect();
+        let roots = grants.map(|grant| (grant.name.clone(), grant.root.current()));
+        let roots: Vec<_> = roots.collect();
         // A mount that does not answer must hold up neither this thread nor the call.
         let look = tokio::task::spawn_blocking(move || first_gone(roots));
         match tokio::time::timeout(LOOK_MAX, look).await {
@@ -387,18 +381,11 @@ impl Admission {
                 roots.get(root)
             }
             _ => {
-                let mut usable = roots
-                    .iter()
-                    .filter(|grant| Admission::lets_use(grant, set, tool));
-                usable.next().or(roots.first())
+                let is_usable = |grant: &&RootGrant| Admission::lets_use(grant, set, tool);
+                roots.iter().find(is_usable).or(roots.first())
             }
         };
-        root.ok_or_else(|| Failure::UnknownRoot {
-            root: set.to_owned(),
-            nearest: None,
-            known: Vec::new(),
-            is_hidden: false,
-        })
+        root.ok_or_else(|| no_such_root(set, Vec::new()))
     }
 
     fn find(
@@ -409,37 +396,34 @@ impl Admission {
     ) -> Result<&RootGrant, Failure> {
         match source {
             RootSource::Home | RootSource::HostPath(_) => {
-                self.home(set).ok_or_else(|| Failure::UnknownRoot {
-                    root: set.to_owned(),
-                    nearest: None,
-                    known: Vec::new(),
-                    is_hidden: false,
-                })
+                self.home(set).ok_or_else(|| no_such_root(set, Vec::new()))
             }
-            RootSource::NamedHome(name) => {
-                let home = self.home(set);
-                let named = arguments
-                    .get(name)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                home.filter(|grant| grant.name == named)
-                    .ok_or_else(|| Failure::UnknownRoot {
-                        root: named.to_owned(),
-                        nearest: None,
-                        known: home.map(|grant| grant.name.clone()).into_iter().collect(),
-                        is_hidden: false,
-                    })
-            }
+            RootSource::NamedHome(name) => self.home_named(set, arguments.get(name)),
             RootSource::ArgumentOr(name, other) => {
                 let absent = arguments.get(name).is_none_or(Value::is_null);
                 let name = if absent { other } else { name };
-                self.find(set, RootSource::Argument(name), arguments)
+                self.named_by(name, arguments)
             }
-            RootSource::Argument(name) => match arguments::field(arguments, name) {
-                Some(Value::String(root)) => self.named(root),
-                other => Err(arguments::not_a_root(name, other, &self.root_names()).into()),
-            },
+            RootSource::Argument(name) => self.named_by(name, arguments),
         }
+    }
+
+    /// The root whose name an argument is.
+    fn named_by(&self, argument: &str, arguments: &JsonObject) -> Result<&RootGrant, Failure> {
+        match arguments::field(arguments, argument) {
+            Some(Value::String(root)) => self.named(root),
+            other => Err(arguments::not_a_root(argument, other, &self.root_names()).into()),
+        }
+    }
+
+    /// The only root of a set, if the client gave its name.
+    fn home_named(&self, set: &str, name: Option<&Value>) -> Result<&RootGrant, Failure> {
+        let name = name.and_then(Value::as_str).unwrap_or_default();
+        let home = self.home(set);
+        home.filter(|grant| grant.name == name).ok_or_else(|| {
+            let known = home.map(|grant| grant.name.clone());
+            no_such_root(name, known.into_iter().collect())
+        })
     }
 
     fn root_names(&self) -> Vec<String> {
@@ -463,6 +447,16 @@ impl Admission {
             known: self.root_names(),
             is_hidden: self.hidden.contains(root),
         })
+    }
+}
+
+/// The failure if a set has no root, or one of another name.
+fn no_such_root(root: &str, known: Vec<String>) -> Failure {
+    Failure::UnknownRoot {
+        root: root.to_owned(),
+        nearest: None,
+        known,
+        is_hidden: false,
     }
 }
 
