@@ -113,25 +113,8 @@ struct WatchedChange {
 impl Reply {
     fn new(root: Option<String>, seen: TreeChanges, known: &[ToldChange]) -> Reply {
         let changes = seen.changes.into_iter();
-        let changes = changes.map(|(path, change)| WatchedChange {
-            change: None,
-            client: None,
-            path,
-            kind: match change {
-                SeenChange::Created => "created",
-                SeenChange::Changed => "changed",
-                SeenChange::Removed => "removed",
-            },
-        });
-        let mut changes: Vec<WatchedChange> = changes.collect();
-        for change in &mut changes {
-            let known = known.iter().find(|told| {
-                let mut parts = told.parts();
-                parts.any(|part| part.path == change.path || part.to.as_ref() == Some(&change.path))
-            });
-            change.change = known.map(ToldChange::id);
-            change.client = known.map(|told| told.record.author.client.clone());
-        }
+        let changes = changes.map(|(path, change)| WatchedChange::new(path, change, known));
+        let changes: Vec<WatchedChange> = changes.collect();
         Reply {
             root,
             timed_out: changes.is_empty() && !seen.overflowed,
@@ -146,15 +129,27 @@ impl Reply {
     fn text(&self) -> String {
         let mut text = TextLines::default();
         for change in &self.changes {
-            let by = change.change.as_ref().zip(change.client.as_ref());
-            let by = by.map_or_else(String::new, |(change, client)| {
-                format!(" ({change} by {})", shown(client))
-            });
-            text.line(format_args!("{} {}{by}", change.kind, shown(&change.path)));
+            text.line(change.text());
         }
         if self.timed_out {
             text.line("nothing changed in time");
         }
+        for note in self.notes() {
+            text.note(note);
+        }
+        text.finish()
+    }
+
+    fn ended(&self, call: &Call) -> Result<Ended, Failure> {
+        let own_text = |reply: &Reply| match call.text_form {
+            TextForm::Compact => Some(JsonText::from(reply.text())),
+            TextForm::Json => None,
+        };
+        halves(self, own_text, call.replies).map(Ended::Reply)
+    }
+
+    /// What the client should know of what was not seen.
+    fn notes(&self) -> impl Iterator<Item = &'static str> {
         let notes = [
             (self.truncated, "more paths changed than are listed"),
             (
@@ -170,10 +165,36 @@ impl Reply {
                 "changes made on other machines are not seen here",
             ),
         ];
-        for (_, note) in notes.into_iter().filter(|(is_so, _)| *is_so) {
-            text.note(note);
+        let notes = notes.into_iter().filter(|(is_so, _)| *is_so);
+        notes.map(|(_, note)| note)
+    }
+}
+
+impl WatchedChange {
+    /// A change that was seen, with who made it if that is among the known ones.
+    fn new(path: String, change: SeenChange, known: &[ToldChange]) -> WatchedChange {
+        let known = known.iter().find(|told| {
+            let mut parts = told.parts();
+            parts.any(|part| part.path == path || part.to.as_ref() == Some(&path))
+        });
+        WatchedChange {
+            path,
+            kind: match change {
+                SeenChange::Created => "created",
+                SeenChange::Changed => "changed",
+                SeenChange::Removed => "removed",
+            },
+            change: known.map(ToldChange::id),
+            client: known.map(|told| told.record.author.client.clone()),
         }
-        text.finish()
+    }
+
+    fn text(&self) -> String {
+        let by = self.change.as_ref().zip(self.client.as_ref());
+        let by = by.map_or_else(String::new, |(change, client)| {
+            format!(" ({change} by {})", shown(client))
+        });
+        format!("{} {}{by}", self.kind, shown(&self.path))
     }
 }
 
@@ -233,47 +254,63 @@ async fn run<T: WatchTool>(
     admission: &Admission,
 ) -> Result<Ended, Failure> {
     let end = Instant::now() + patience;
-    let client = call.caller.allowance.clone();
-    let waiting = admission.watches().enter(&client);
-    let _waiting = waiting.ok_or(Failure::RateLimited {
+    let client = &call.caller.allowance;
+    let _waiting = counted(client, admission)?;
+    let (place, since) = (T::place(&arguments, &call)?, T::since(&arguments));
+    let (watched, before, last) = begin(place.clone(), since, &call, admission).await?;
+    let (seen, known) = if before.is_empty() {
+        let seen = until_changed(watched, end, client, admission).await?;
+        (seen, known_since(last, place, &call, admission).await?)
+    } else {
+        (seen_in(&before), before)
+    };
+    Reply::new(T::root(&arguments), seen, &known).ended(&call)
+}
+
+/// Counts a watch until it is dropped, unless too many wait already.
+fn counted(client: &str, admission: &Admission) -> Result<WaitingWatch, Failure> {
+    let counted = admission.watches().enter(client);
+    counted.ok_or(Failure::RateLimited {
         retry_after_ms: LATER_MS,
-    })?;
-    let place = T::place(&arguments, &call)?;
-    let since = T::since(&arguments).map(|since| moment("since", since));
-    let since = since.transpose()?;
+    })
+}
+
+/// Begins to watch a place. Also gives what this server has changed there since that moment, and the number of the last change.
+async fn begin(
+    place: Place,
+    since: Option<&str>,
+    call: &Call,
+    admission: &Admission,
+) -> Result<(Watched, Vec<ToldChange>, u64), Failure> {
+    let since = since.map(|since| moment("since", since)).transpose()?;
     let watch = Watch {
         place: place.clone(),
         most: DIRECTORIES_MAX,
     };
-    let (context, earlier, last) = (call.context.clone(), place.clone(), place.root.clone());
+    let context = call.context.clone();
     let begun = move || {
+        let last = place.root.history().map_or(0, |kept| kept.last_number());
         // Watching begins first, so that nothing falls in between.
-        let last = last.history().map_or(0, |history| history.last_number());
         let watched = watch.run(&context)?;
-        let before = match since {
-            Some(since) => made_since(earlier, since, &context)?,
-            None => Vec::new(),
-        };
-        Ok::<_, ops::Error>((watched, before, last))
+        let before = since.map(|since| made_since(place, since, &context));
+        Ok::<_, ops::Error>((watched, before.transpose()?.unwrap_or_default(), last))
     };
-    let (watched, before, last) = admission.run(&client, begun).await??;
-    let reply = if before.is_empty() {
-        let seen = until_changed(watched, end, &client, admission).await?;
-        let context = call.context.clone();
-        let known = move || match place.root.history() {
-            Some(_) => made_since(place, Moment::Change(last), &context).unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let known = admission.run(&client, known).await?;
-        Reply::new(T::root(&arguments), seen, &known)
-    } else {
-        Reply::new(T::root(&arguments), seen_in(&before), &before)
+    Ok(admission.run(&call.caller.allowance, begun).await??)
+}
+
+/// The changes of a place that this server made after the change with this number, as far as a history tells.
+async fn known_since(
+    last: u64,
+    place: Place,
+    call: &Call,
+    admission: &Admission,
+) -> Result<Vec<ToldChange>, Failure> {
+    let context = call.context.clone();
+    let known = move || match place.root.history() {
+        Some(_) => made_since(place, Moment::Change(last), &context).unwrap_or_default(),
+        None => Vec::new(),
     };
-    let own_text = |reply: &Reply| match call.text_form {
-        TextForm::Compact => Some(JsonText::from(reply.text())),
-        TextForm::Json => None,
-    };
-    halves(&reply, own_text, call.replies).map(Ended::Reply)
+    admission.run(&call.caller.allowance, known).await
 }
 
 /// The changes of a place that this server made since then.
@@ -315,13 +352,7 @@ async fn until_changed(
     client: &Arc<str>,
     admission: &Admission,
 ) -> Result<TreeChanges, Failure> {
-    loop {
-        while !watched.has_news() {
-            if Instant::now() >= end {
-                return Ok(watched.report());
-            }
-            sleep_until(end.min(Instant::now() + STEP)).await;
-        }
+    while has_news_before(end, &watched).await {
         watched = look(watched, client, admission).await?;
         if !watched.has_changes() {
             continue;
@@ -330,9 +361,21 @@ async fn until_changed(
         watched = look(watched, client, admission).await?;
         // What was made and removed again is nothing to tell.
         if watched.has_changes() {
-            return Ok(watched.report());
+            break;
         }
     }
+    Ok(watched.report())
+}
+
+/// Waits for news; `false` if there is none in time.
+async fn has_news_before(end: Instant, watched: &Watched) -> bool {
+    while !watched.has_news() {
+        if Instant::now() >= end {
+            return false;
+        }
+        sleep_until(end.min(Instant::now() + STEP)).await;
+    }
+    true
 }
 
 /// Takes in what happened, on a thread that may wait: a new directory is listed.
