@@ -153,39 +153,28 @@ fn message(failure: &Failure, subject: &CallSubject) -> String {
 const DENIED: &str = "Permission denied to access the specified path";
 
 fn argument_message(bad: &BadArgument) -> String {
+    let argument = bad.argument().unwrap_or_default();
     match bad {
-        BadArgument::Missing { argument, expected } => {
+        BadArgument::Missing { expected, .. } => {
             format!("Missing required parameter {argument} ({expected})")
         }
-        BadArgument::Mistyped {
-            argument,
-            expected: wanted,
-            got,
+        BadArgument::Mistyped { expected, got, .. } => wrong_value(argument, expected, got),
+        BadArgument::OutOfBounds { bound, got, .. } => wrong_value(argument, bound, got),
+        BadArgument::NotOneOf { got, valid, .. } => {
+            let one_of = format!("one of {}", valid.join(", "));
+            wrong_value(argument, &one_of, got)
         }
-        | BadArgument::OutOfBounds {
-            argument,
-            bound: wanted,
-            got,
-        } => invalid(argument, &format!("it must be {wanted}, got {got}")),
-        BadArgument::NotOneOf {
-            argument,
-            got,
-            valid,
-        } => {
-            let valid = valid.join(", ");
-            invalid(argument, &format!("it must be one of {valid}, got {got}"))
-        }
-        BadArgument::Unknown {
-            argument,
-            nearest,
-            valid,
-        } => {
+        BadArgument::Unknown { nearest, valid, .. } => {
             let advice = advice(nearest.as_deref(), valid);
             format!("Unknown parameter {argument}; {advice}")
         }
         BadArgument::Undecodable { reason } => format!("Invalid parameters: {reason}"),
         BadArgument::Several { first, more } => each(first, *more, argument_message),
     }
+}
+
+fn wrong_value(parameter: &str, wanted: &str, got: &str) -> String {
+    invalid(parameter, &format!("it must be {wanted}, got {got}"))
 }
 
 fn invalid(parameter: &str, reason: &str) -> String {
@@ -205,6 +194,13 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::NotFound { .. } | Error::Dangling { .. } => {
             "The specified path does not exist".to_owned()
         }
+        other => entry_message(other, tool),
+    }
+}
+
+/// What is in the way at the place that a path names.
+fn entry_message(error: &Error, tool: &str) -> String {
+    match error {
         Error::AlreadyExists { kind, .. } => already_exists(*kind, tool).to_owned(),
         Error::Irreplaceable { kind, by, .. } => {
             format!("A {kind} already exists there and cannot be replaced by a {by}")
@@ -218,16 +214,20 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         Error::Unfolds { most, .. } => {
             format!("The file decompresses to more than {most} bytes, which is too large to read")
         }
+        other => circumstance_message(other, tool),
+    }
+}
+
+/// What the system, another change or a limit put in the way.
+fn circumstance_message(error: &Error, tool: &str) -> String {
+    match error {
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
         Error::QuotaExceeded { .. } => format!("No space left in the root: {}", quota_words(error)),
         Error::Unsynced { reason, .. } => format!("Not synced: {}", unsynced_words(reason)),
         Error::Changed { path } => format!("{path} changed meanwhile: {CHANGED_WORDS}"),
         Error::Stale { path } => format!("{path} changed meanwhile: {STALE_WORDS}"),
         Error::Unfinished { done, cause } => unfinished(done, cause, tool),
-        Error::NoRoom { .. } => {
-            "Replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
-                .to_owned()
-        }
+        Error::NoRoom { .. } => NO_ROOM.to_owned(),
         Error::Timeout => "The operation took longer than the request timeout".to_owned(),
         Error::Cancelled => "The operation was cancelled".to_owned(),
         Error::UndoRefused(refusal) => refusal_words(refusal),
@@ -240,6 +240,8 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
         },
     }
 }
+
+const NO_ROOM: &str = "Replies that were not read yet take too much memory; read them, or ask for less at once, and try again";
 
 fn already_exists(kind: FileKind, tool: &str) -> &'static str {
     match (tool, kind) {

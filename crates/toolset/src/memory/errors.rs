@@ -119,35 +119,31 @@ impl Contract for Memory {
                 "code": { "type": "string", "enum": CODES, "description": "Only when the call failed: what went wrong, for programs." },
                 "message": { "type": "string", "description": "Only when the call failed: what went wrong." },
                 "path": { "type": "string", "description": "Only when the call failed: the path it is about." },
-                "hint": {
-                    "type": "object",
-                    "description": "With string_not_found: the most similar line, if one is close.",
-                    "properties": {
-                        "line": { "type": "integer", "description": "The number of the line, from 1." },
-                        "text": { "type": "string", "description": "What stands in it." }
-                    },
-                    "required": ["line", "text"]
-                },
-                "lines": {
-                    "type": "array",
-                    "description": "With string_not_unique: the lines where old_str begins, the first 20 of them.",
-                    "items": { "type": "integer" }
-                },
-                "holds": {
-                    "type": "array",
-                    "description": "With directory_not_empty: what the directory holds, hidden names too; the first ten names.",
-                    "items": { "type": "string" }
-                },
-                "near": {
-                    "type": "array",
-                    "description": "With file_not_found: names in the same directory that look like the missing one.",
-                    "items": { "type": "string" }
-                },
+                "hint": hint_schema(),
+                "lines": list_schema("integer", "With string_not_unique: the lines where old_str begins, the first 20 of them."),
+                "holds": list_schema("string", "With directory_not_empty: what the directory holds, hidden names too; the first ten names."),
+                "near": list_schema("string", "With file_not_found: names in the same directory that look like the missing one."),
                 "reason": { "type": "string", "description": "Only when the call failed: more about why." }
             },
             "required": ["code", "message"]
         })
     }
+}
+
+fn hint_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "With string_not_found: the most similar line, if one is close.",
+        "properties": {
+            "line": { "type": "integer", "description": "The number of the line, from 1." },
+            "text": { "type": "string", "description": "What stands in it." }
+        },
+        "required": ["line", "text"]
+    })
+}
+
+fn list_schema(of: &str, description: &str) -> Value {
+    json!({ "type": "array", "description": description, "items": { "type": of } })
 }
 
 /// The path a failure is about, as the client gave it; empty if the client gave none.
@@ -255,26 +251,25 @@ fn is_nul(error: &Error) -> bool {
 }
 
 fn message(failure: &Failure, tool: &str, code: &str, path: &str) -> String {
-    if let Failure::Operation(Error::Unfinished { done, cause }) = failure {
-        let told = cause.path().unwrap_or(path);
-        let cause =
-            specified(code, tool, told).unwrap_or_else(|| operation_message(cause, tool, told));
-        return unfinished_words(done, &cause);
+    match failure {
+        Failure::Operation(Error::Unfinished { done, cause }) => {
+            let told = cause.path().unwrap_or(path);
+            let why = specified(code, tool, told);
+            let why = why.unwrap_or_else(|| operation_message(cause, tool, told));
+            unfinished_words(done, &why)
+        }
+        Failure::Operation(Error::UndoRefused(refusal)) => refusal_words(refusal),
+        Failure::NotConfirmed {
+            planned,
+            limits,
+            why,
+        } => not_confirmed_words(*planned, *limits, why, tool),
+        _ => specified(code, tool, path).unwrap_or_else(|| unspecified(failure, tool, path)),
     }
-    if let Failure::Operation(Error::UndoRefused(refusal)) = failure {
-        return refusal_words(refusal);
-    }
-    if let Failure::NotConfirmed {
-        planned,
-        limits,
-        why,
-    } = failure
-    {
-        return not_confirmed_words(*planned, *limits, why, tool);
-    }
-    if let Some(message) = specified(code, tool, path) {
-        return message;
-    }
+}
+
+/// The messages for which the specification has no words.
+fn unspecified(failure: &Failure, tool: &str, path: &str) -> String {
     match failure {
         Failure::Operation(error) => operation_message(error, tool, path),
         Failure::RootGone { root } => root_gone(root),
@@ -314,13 +309,8 @@ fn operation_message(error: &Error, tool: &str, path: &str) -> String {
         Error::LineOutOfRange { line, max, .. } => {
             format!("Line number {line} out of range (1-{max})")
         }
-        Error::InvalidPath { .. } => {
-            format!("Invalid path: {path}: a path has at most 4095 bytes, a name 255")
-        }
-        Error::Loop { .. } => format!("Too many symbolic links: {path}"),
-        Error::NotADirectory { .. } => format!("Not a directory: {path}"),
-        Error::IsADirectory { .. } => format!("Is a directory: {path}"),
-        Error::NotAFile { kind, .. } => format!("Not a regular file: {path} is a {kind}"),
+        Error::EmptySearchString => "invalid old_str: must not be empty".to_owned(),
+        Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
         Error::TooLarge { size, limit, .. } => {
             let part = match tool {
                 "view" => "; view a part of it with view_range",
@@ -328,12 +318,31 @@ fn operation_message(error: &Error, tool: &str, path: &str) -> String {
             };
             format!("File too large: {path} has {size} bytes, the limit is {limit}{part}")
         }
+        other => place_message(other, path),
+    }
+}
+
+/// What is wrong with the place that a path names.
+fn place_message(error: &Error, path: &str) -> String {
+    match error {
+        Error::InvalidPath { .. } => {
+            format!("Invalid path: {path}: a path has at most 4095 bytes, a name 255")
+        }
+        Error::Loop { .. } => format!("Too many symbolic links: {path}"),
+        Error::NotADirectory { .. } => format!("Not a directory: {path}"),
+        Error::IsADirectory { .. } => format!("Is a directory: {path}"),
+        Error::NotAFile { kind, .. } => format!("Not a regular file: {path} is a {kind}"),
         Error::Unfolds { most, .. } => {
             format!("File too large: {path} unfolds to more than {most} bytes")
         }
         Error::IntoItself { .. } => format!("Cannot move a directory into itself: {path}"),
-        Error::EmptySearchString => "invalid old_str: must not be empty".to_owned(),
-        Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
+        other => circumstance_message(other, path),
+    }
+}
+
+/// What came in the way, without any fault in the call.
+fn circumstance_message(error: &Error, path: &str) -> String {
+    match error {
         Error::Unsynced { reason, .. } => {
             format!("Not synced: {path}: {}", unsynced_words(reason))
         }
@@ -373,19 +382,25 @@ fn operation_help(error: &Error, path: &str) -> Value {
         Error::DirectoryNotEmpty { names, .. } if !names.is_empty() => {
             json!({ "holds": names })
         }
-        Error::InvalidEncoding { reason } => json!({ "reason": reason }),
-        Error::QuotaExceeded { .. } => json!({ "reason": quota_words(error) }),
+        other => reason(other, path).map_or(Value::Null, |reason| json!({ "reason": reason })),
+    }
+}
+
+/// More about why an operation failed.
+fn reason(error: &Error, path: &str) -> Option<String> {
+    match error {
+        Error::InvalidEncoding { reason } => Some(reason.clone()),
+        Error::QuotaExceeded { .. } => Some(quota_words(error)),
         Error::RootProtected => {
-            json!({ "reason": "the base directory itself cannot be removed or moved" })
+            Some("the base directory itself cannot be removed or moved".to_owned())
         }
-        Error::InvalidPath {
-            fault: PathFault::Nul,
-            ..
-        } => json!({ "reason": "the path contains a NUL byte" }),
+        Error::InvalidPath { .. } if is_nul(error) => {
+            Some("the path contains a NUL byte".to_owned())
+        }
         Error::Outside { .. } if path.starts_with('/') => {
-            json!({ "reason": "the path is absolute; give it relative to the base directory" })
+            Some("the path is absolute; give it relative to the base directory".to_owned())
         }
-        _ => Value::Null,
+        _ => None,
     }
 }
 

@@ -114,27 +114,10 @@ fn operation_message(error: &Error, subject: &CallSubject) -> String {
     let path = path(subject);
     match error {
         Error::InvalidArgument { reason, .. } => reason.clone(),
-        Error::Outside { path: told, .. } => {
-            let given = if told.starts_with('/') { told } else { &path };
-            format!("Path {given} would escape /memories directory")
-        }
-        Error::InvalidPath {
-            fault: PathFault::TooLong | PathFault::NameTooLong,
-            ..
-        } => format!(
-            "Error: The path {} is too long: a name has at most 255 bytes, a path 4095",
-            shortened(&path)
-        ),
-        Error::InvalidPath { .. } | Error::Loop { .. } => {
-            format!("Path {path} would escape /memories directory")
-        }
         Error::NotFound { .. } | Error::Dangling { .. } | Error::NotADirectory { .. } => {
             missing(subject, &path)
         }
-        Error::AlreadyExists { .. } => match command(subject) {
-            "rename" => format!("Error: The destination {} already exists", last(subject)),
-            _ => format!("Error: File {path} already exists"),
-        },
+        Error::AlreadyExists { .. } => already_exists(subject, &path),
         Error::EditRefused { fault, .. } => {
             let sought = subject.sought.first().map(String::as_str);
             edit_message(fault, sought.unwrap_or_default(), &path)
@@ -144,11 +127,43 @@ fn operation_message(error: &Error, subject: &CallSubject) -> String {
             line.saturating_sub(1),
             max.saturating_sub(1)
         ),
-        Error::RootProtected => match command(subject) {
-            "rename" => "Error: Cannot rename the /memories directory itself".to_owned(),
-            _ => "Error: Cannot delete the /memories directory itself".to_owned(),
-        },
-        other => own_message(other, &path),
+        Error::RootProtected => root_protected(subject).to_owned(),
+        other => path_message(other, &path),
+    }
+}
+
+/// What is wrong with a path itself.
+fn path_message(error: &Error, path: &str) -> String {
+    match error {
+        Error::Outside { path: told, .. } => {
+            let given = if told.starts_with('/') { told } else { path };
+            format!("Path {given} would escape /memories directory")
+        }
+        Error::InvalidPath {
+            fault: PathFault::TooLong | PathFault::NameTooLong,
+            ..
+        } => format!(
+            "Error: The path {} is too long: a name has at most 255 bytes, a path 4095",
+            shortened(path)
+        ),
+        Error::InvalidPath { .. } | Error::Loop { .. } => {
+            format!("Path {path} would escape /memories directory")
+        }
+        other => own_message(other, path),
+    }
+}
+
+fn already_exists(subject: &CallSubject, path: &str) -> String {
+    match command(subject) {
+        "rename" => format!("Error: The destination {} already exists", last(subject)),
+        _ => format!("Error: File {path} already exists"),
+    }
+}
+
+fn root_protected(subject: &CallSubject) -> &'static str {
+    match command(subject) {
+        "rename" => "Error: Cannot rename the /memories directory itself",
+        _ => "Error: Cannot delete the /memories directory itself",
     }
 }
 

@@ -143,33 +143,46 @@ fn operation_message(error: &Error, subject: &CallSubject) -> String {
         } if reason.starts_with("Windows") => format!("Access denied - {reason}"),
         Error::InvalidArgument { reason, .. } => reason.clone(),
         Error::InvalidPath { .. } => format!("ENAMETOOLONG: name too long, realpath '{path}'"),
+        Error::EditRefused { edit, fault, .. } => {
+            let sought = edit.checked_sub(1).and_then(|nth| subject.sought.get(nth));
+            edit_message(fault, sought.map_or("", String::as_str))
+        }
+        other => system_message(other, subject, &path),
+    }
+}
+
+/// What the system refuses, in the words of the reference server's runtime.
+fn system_message(error: &Error, subject: &CallSubject, path: &str) -> String {
+    match error {
         Error::NotFound { .. } | Error::Dangling { .. } => {
-            system("ENOENT: no such file or directory", subject, &path)
+            system("ENOENT: no such file or directory", subject, path)
         }
         Error::NotADirectory { .. } if lists(subject.tool) => {
             format!("ENOTDIR: not a directory, scandir '{path}'")
         }
         Error::NotADirectory { .. } => format!("ENOTDIR: not a directory, realpath '{path}'"),
-        Error::AlreadyExists { .. } if subject.tool == "move_file" => {
-            format!("Destination already exists: {}", last_path(subject))
-        }
-        Error::AlreadyExists { .. } => format!("EEXIST: file already exists, mkdir '{path}'"),
-        Error::IsADirectory { .. } if subject.tool == "write_file" => {
-            format!("EISDIR: illegal operation on a directory, open '{path}'")
-        }
-        Error::IsADirectory { .. } => "EISDIR: illegal operation on a directory, read".to_owned(),
-        Error::PermissionDenied { .. } => system("EACCES: permission denied", subject, &path),
+        Error::AlreadyExists { .. } => already_exists(subject, path),
+        Error::IsADirectory { .. } => is_a_directory(subject.tool, path),
+        Error::PermissionDenied { .. } => system("EACCES: permission denied", subject, path),
         Error::Loop { .. } => {
             format!("ELOOP: too many symbolic links encountered, realpath '{path}'")
         }
-        Error::IntoItself { .. } => system("EINVAL: invalid argument", subject, &path),
-        Error::EditRefused { edit, fault, .. } => {
-            let sought = edit
-                .checked_sub(1)
-                .and_then(|index| subject.sought.get(index));
-            edit_message(fault, sought.map_or("", String::as_str))
-        }
-        other => own_message(other, &path),
+        Error::IntoItself { .. } => system("EINVAL: invalid argument", subject, path),
+        other => own_message(other, path),
+    }
+}
+
+fn is_a_directory(tool: &str, path: &str) -> String {
+    match tool {
+        "write_file" => format!("EISDIR: illegal operation on a directory, open '{path}'"),
+        _ => "EISDIR: illegal operation on a directory, read".to_owned(),
+    }
+}
+
+fn already_exists(subject: &CallSubject, path: &str) -> String {
+    match subject.tool {
+        "move_file" => format!("Destination already exists: {}", last_path(subject)),
+        _ => format!("EEXIST: file already exists, mkdir '{path}'"),
     }
 }
 

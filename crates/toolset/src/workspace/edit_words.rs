@@ -69,61 +69,72 @@ pub(super) fn syntax_warning(path: &str, fault: &SyntaxFault) -> String {
 pub(super) fn refusal(path: &str, (edit, edits): (usize, usize), fault: &EditFault) -> String {
     let path = shortened(path);
     let reason = match fault {
-        EditFault::Missing {
-            nearest: Some(region),
-        } => not_found(region),
-        EditFault::Missing { nearest: None } => {
-            "old not found, nor any line like it; copy it from the file (read_file); nothing was changed"
-                .to_owned()
-        }
+        EditFault::Missing { nearest } => not_found(nearest.as_ref()),
         EditFault::AlreadyThere { lines } => {
-            format!("old not found, but new is already there, {}", named_lines(lines))
+            let lines = named_lines(lines);
+            format!("old not found, but new is already there, {lines}")
         }
-        EditFault::Escaped { lines } => format!(
-            "old not found, but it is there with line ends for its \\n, {}: write line ends, not \\n; nothing was changed",
-            named_lines(lines)
-        ),
-        EditFault::Repeated { count, lines } => format!(
-            "old occurs {count} times, in {}; add lines around it or set all: true; nothing was changed",
-            some_lines(lines, *count)
-        ),
+        EditFault::Escaped { lines } => escaped(lines),
+        EditFault::Repeated { count, lines } => repeated(*count, lines),
         EditFault::TooMany { count, most } => format!(
             "old occurs {count} times, and one call changes {most} places at most; nothing was changed"
         ),
         EditFault::TooLong { most } => format!(
             "that makes the file, or all that the call puts in, longer than {most} bytes; nothing was changed"
         ),
-        EditFault::Idle => {
-            "old and new are the same (line ends of the file are kept); nothing was changed".to_owned()
-        }
-        EditFault::Exists => {
-            "the file exists, and an empty old makes a new one; give the text to replace, or use write_file; \
-             nothing was changed"
-                .to_owned()
-        }
+        EditFault::Idle => IDLE.to_owned(),
+        EditFault::Exists => EXISTS.to_owned(),
     };
     format!("edit {edit} of {edits}, {path}: {reason}")
 }
 
-fn not_found(region: &NearRegion) -> String {
+const IDLE: &str = "old and new are the same (line ends of the file are kept); nothing was changed";
+
+const EXISTS: &str = "the file exists, and an empty old makes a new one; give the text to replace, or use write_file; \
+     nothing was changed";
+
+const NOTHING_LIKE_IT: &str =
+    "old not found, nor any line like it; copy it from the file (read_file); nothing was changed";
+
+fn escaped(lines: &[u64]) -> String {
+    format!(
+        "old not found, but it is there with line ends for its \\n, {}: write line ends, not \\n; nothing was changed",
+        named_lines(lines)
+    )
+}
+
+fn repeated(count: u64, lines: &[u64]) -> String {
+    format!(
+        "old occurs {count} times, in {}; add lines around it or set all: true; nothing was changed",
+        some_lines(lines, count)
+    )
+}
+
+fn not_found(nearest: Option<&NearRegion>) -> String {
+    let Some(region) = nearest else {
+        return NOTHING_LIKE_IT.to_owned();
+    };
     let place = if region.first == region.last {
         format!("line {}", region.first)
     } else {
         format!("lines {}-{}", region.first, region.last)
     };
-    let differs = match region.difference {
-        Some(NearDifference::Indentation) => " (differs in indentation)",
-        Some(NearDifference::Blanks) => " (differs in blanks)",
-        Some(NearDifference::Case) => " (differs in upper and lower case)",
-        Some(NearDifference::UnicodeForm) => " (differs in Unicode form: copy it from the file)",
-        Some(NearDifference::LastLineEnd) => " (differs in a line end before or after)",
-        None => "",
-    };
+    let differs = region.difference.map_or("", in_words);
     let mut text = format!("old not found; nearest is {place}{differs}:");
     for (number, line) in &region.lines {
         let _ = write!(text, "\n{number}\t{line}");
     }
     text
+}
+
+fn in_words(difference: NearDifference) -> &'static str {
+    match difference {
+        NearDifference::Indentation => " (differs in indentation)",
+        NearDifference::Blanks => " (differs in blanks)",
+        NearDifference::Case => " (differs in upper and lower case)",
+        NearDifference::UnicodeForm => " (differs in Unicode form: copy it from the file)",
+        NearDifference::LastLineEnd => " (differs in a line end before or after)",
+    }
 }
 
 /// `line 13`, or `lines 13, 20`.

@@ -169,26 +169,16 @@ fn unknown_root(root: &str, nearest: Option<&str>, known: &[String]) -> String {
 }
 
 fn argument_message(bad: &BadArgument) -> String {
-    match bad {
-        BadArgument::NotOneOf {
-            argument,
-            got,
-            valid,
-        } if argument == "algorithm" => {
-            format!(
-                "unsupported hash algorithm: {got}; supported: {}",
-                valid.join(", ")
-            )
+    match (bad, bad.argument()) {
+        (BadArgument::NotOneOf { got, valid, .. }, Some("algorithm")) => {
+            let valid = valid.join(", ");
+            format!("unsupported hash algorithm: {got}; supported: {valid}")
         }
-        BadArgument::NotOneOf {
-            argument,
-            got,
-            valid,
-        } if argument == "mode" => {
+        (BadArgument::NotOneOf { got, valid, .. }, Some("mode")) => {
             format!("invalid mode: {got}; valid modes: {}", valid.join(", "))
         }
-        BadArgument::Several { first, more } => each(first, *more, argument_message),
-        other => other.to_string(),
+        (BadArgument::Several { first, more }, _) => each(first, *more, argument_message),
+        (other, _) => other.to_string(),
     }
 }
 
@@ -292,19 +282,31 @@ fn patch_message(error: &Error) -> String {
             expected,
             found,
             ..
-        } => format!(
-            "hunk {hunk} does not match at line {line}: expected {}, found {}",
-            quoted(expected),
-            found
-                .as_deref()
-                .map_or("the end of the file".to_owned(), quoted)
-        ),
+        } => mismatch(*hunk, *line, expected, found.as_deref()),
         Error::PatchNotUnique {
             hunk, count, lines, ..
-        } => format!(
-            "hunk {hunk} fits {count} places, at {}; add context lines around it until it fits one; nothing was changed",
-            edit_words::some_lines(lines, *count)
-        ),
+        } => not_unique(*hunk, *count, lines),
+        other => patched_files(other),
+    };
+    format!("patch failed: {why}")
+}
+
+fn mismatch(hunk: usize, line: usize, expected: &str, found: Option<&str>) -> String {
+    let expected = quoted(expected);
+    let found = found.map_or("the end of the file".to_owned(), quoted);
+    format!("hunk {hunk} does not match at line {line}: expected {expected}, found {found}")
+}
+
+fn not_unique(hunk: usize, count: u64, lines: &[u64]) -> String {
+    let places = edit_words::some_lines(lines, count);
+    format!(
+        "hunk {hunk} fits {count} places, at {places}; add context lines around it until it fits one; nothing was changed"
+    )
+}
+
+/// What is wrong with the files that a patch is for.
+fn patched_files(error: &Error) -> String {
+    match error {
         Error::PatchFiles { files: 0 } => {
             "it names no file; give path, or headers `--- a/name` and `+++ b/name`".to_owned()
         }
@@ -320,8 +322,7 @@ fn patch_message(error: &Error) -> String {
              hunks with its lines"
         ),
         other => other.to_string(),
-    };
-    format!("patch failed: {why}")
+    }
 }
 
 /// What is wrong with a file's content, or with what was said about it.
@@ -340,6 +341,13 @@ fn content_message(error: &Error, tool: &str) -> String {
         },
         Error::InvalidArgument { argument, reason } => format!("invalid {argument}: {reason}"),
         Error::InvalidPart { part, reason } => format!("invalid {}: {reason}", argument_of(*part)),
+        other => edit_message(other),
+    }
+}
+
+/// What is wrong with an edit.
+fn edit_message(error: &Error) -> String {
+    match error {
         Error::EmptySearchString => "the string to look for is empty".to_owned(),
         Error::EditRefused {
             path,
@@ -358,19 +366,33 @@ fn content_message(error: &Error, tool: &str) -> String {
     }
 }
 
-/// What the system, another change, a limit or the client itself put in the way.
+/// What the system, a limit or the client itself put in the way.
 fn circumstance_message(error: &Error, tool: &str) -> String {
     match error {
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
-        Error::NotGranted { path, right } => {
-            let right = right.name();
-            format!("permission denied: this client may not {right} in this root: {path}")
-        }
+        Error::NotGranted { path, right } => not_granted(path, right.name()),
         Error::DiskFull { path } => format!("no space left on the device while writing {path}"),
         Error::QuotaExceeded { path, .. } => {
             let quota = quota_words(error);
             format!("quota exceeded while writing {path}: {quota}")
         }
+        Error::NoRoom { .. } => NO_ROOM.to_owned(),
+        Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
+        Error::Cancelled => "the call was cancelled".to_owned(),
+        Error::Io {
+            operation,
+            path,
+            reason,
+        } => format!("{operation} failed on {path}: {reason}"),
+        other => change_message(other, tool),
+    }
+}
+
+const NO_ROOM: &str = "replies that were not read yet take too much memory; read them, or ask for less at once, and try again";
+
+/// Why a change was refused, or what became of it.
+fn change_message(error: &Error, tool: &str) -> String {
+    match error {
         Error::Unsynced { path, reason } => {
             format!("not synced: {path}: {}", unsynced_words(reason))
         }
@@ -386,20 +408,12 @@ fn circumstance_message(error: &Error, tool: &str) -> String {
         Error::Unfinished { done, cause } => {
             unfinished_words(done, &operation_message(cause, tool))
         }
-        Error::Unconfirmed { .. } => error.to_string(),
-        Error::NoRoom { .. } => {
-            "replies that were not read yet take too much memory; read them, or ask for less at once, and try again"
-                .to_owned()
-        }
-        Error::Timeout => "the call took longer than its time limit and was stopped".to_owned(),
-        Error::Cancelled => "the call was cancelled".to_owned(),
-        Error::Io {
-            operation,
-            path,
-            reason,
-        } => format!("{operation} failed on {path}: {reason}"),
         other => other.to_string(),
     }
+}
+
+fn not_granted(path: &str, right: &str) -> String {
+    format!("permission denied: this client may not {right} in this root: {path}")
 }
 
 fn too_large(size: u64, limit: u64) -> String {
@@ -548,31 +562,21 @@ fn root_protected(tool: &str) -> String {
 
 /// Adds root and path if the message of a failed operation does not have them.
 fn located(message: String, failure: &Failure, place: &NamedPlace) -> String {
-    // A refused edit or undo names its place itself.
-    let is_edit = matches!(
-        failure,
-        Failure::Operation(Error::EditRefused { .. } | Error::UndoRefused(_))
-    );
-    if is_edit || !matches!(failure, Failure::Operation(_)) {
-        return message;
+    match failure {
+        // A refused edit or undo names its place itself.
+        Failure::Operation(Error::EditRefused { .. } | Error::UndoRefused(_)) => return message,
+        Failure::Operation(_) => {}
+        _ => return message,
     }
-    let path = place
-        .path
-        .as_deref()
-        .filter(|path| !path.is_empty() && !names(&message, path));
-    let parts = [
-        place.root.as_deref().map(|root| ("root", root)),
-        path.map(|path| ("path", path)),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .flatten()
-        .map(|(what, name)| format!("{what}: {}", shortened(name)))
-        .collect();
-    if parts.is_empty() {
-        message
-    } else {
-        format!("{message} ({})", parts.join(", "))
+    let path = place.path.as_deref();
+    let path = path.filter(|path| !path.is_empty() && !names(&message, path));
+    let root = place.root.as_deref().map(|root| ("root", root));
+    let parts = root.into_iter().chain(path.map(|path| ("path", path)));
+    let parts = parts.map(|(what, name)| format!("{what}: {}", shortened(name)));
+    let parts: Vec<String> = parts.collect();
+    match parts.as_slice() {
+        [] => message,
+        parts => format!("{message} ({})", parts.join(", ")),
     }
 }
 

@@ -4,7 +4,7 @@ use ops::Error;
 use serde_json::{Map, Value, json};
 
 use super::edit_words;
-use super::errors::pattern_argument;
+use super::errors::{argument_of, pattern_argument};
 use crate::admission::LATER_MS;
 use crate::arguments::{BadArgument, shortened};
 use crate::contract::{CallSubject, Failure, NamedPlace, quota_facts};
@@ -28,44 +28,43 @@ pub(super) fn details(failure: &Failure, subject: &CallSubject, place: &NamedPla
 /// The facts of a failure, for programs.
 fn facts(failure: &Failure) -> Value {
     match failure {
-        Failure::Operation(Error::TooLarge { size, limit, .. }) => {
-            json!({ "size": size, "limit": limit })
-        }
-        Failure::Operation(Error::PatchMismatch {
+        Failure::Operation(error) => operation_facts(error),
+        Failure::BadArguments(bad) => bad_facts(bad),
+        Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
+        _ => Value::Null,
+    }
+}
+
+fn operation_facts(error: &Error) -> Value {
+    match error {
+        Error::TooLarge { size, limit, .. } => json!({ "size": size, "limit": limit }),
+        Error::PatchMismatch { .. }
+        | Error::PatchMalformed { .. }
+        | Error::PatchNotUnique { .. } => patch_facts(error),
+        Error::EditRefused { edit, fault, .. } => edit_words::facts(*edit, fault),
+        Error::QuotaExceeded { .. } => quota_facts(error),
+        Error::NoRoom { .. } => json!({ "retry_after_ms": LATER_MS }),
+        Error::NotFound { near, .. } if !near.is_empty() => json!({ "near": near }),
+        Error::InvalidPattern { role, .. } => json!({ "argument": pattern_argument(*role) }),
+        Error::InvalidArgument { argument, .. } => json!({ "argument": argument }),
+        Error::InvalidPart { part, .. } => json!({ "argument": argument_of(*part) }),
+        Error::VersionConflict { present, .. } => json!({ "version": present }),
+        _ => Value::Null,
+    }
+}
+
+/// Where a patch does not fit.
+fn patch_facts(error: &Error) -> Value {
+    match error {
+        Error::PatchMismatch {
             hunk,
             line,
             expected,
             found,
             ..
-        }) => {
-            json!({ "hunk": hunk, "line": line, "expected": expected, "found": found })
-        }
-        Failure::Operation(Error::PatchMalformed { line, .. }) => json!({ "patch_line": line }),
-        Failure::Operation(Error::PatchNotUnique { hunk, lines, .. }) => {
-            json!({ "hunk": hunk, "lines": lines })
-        }
-        Failure::Operation(Error::EditRefused { edit, fault, .. }) => {
-            edit_words::facts(*edit, fault)
-        }
-        Failure::Operation(error @ Error::QuotaExceeded { .. }) => quota_facts(error),
-        Failure::Operation(Error::NoRoom { .. }) => json!({ "retry_after_ms": LATER_MS }),
-        Failure::Operation(Error::NotFound { near, .. }) if !near.is_empty() => {
-            json!({ "near": near })
-        }
-        Failure::Operation(Error::InvalidPattern { role, .. }) => {
-            json!({ "argument": pattern_argument(*role) })
-        }
-        Failure::Operation(Error::InvalidArgument { argument, .. }) => {
-            json!({ "argument": argument })
-        }
-        Failure::Operation(Error::InvalidPart { part, .. }) => {
-            json!({ "argument": super::errors::argument_of(*part) })
-        }
-        Failure::Operation(Error::VersionConflict { present, .. }) => {
-            json!({ "version": present })
-        }
-        Failure::BadArguments(bad) => bad_facts(bad),
-        Failure::RateLimited { retry_after_ms } => json!({ "retry_after_ms": retry_after_ms }),
+        } => json!({ "hunk": hunk, "line": line, "expected": expected, "found": found }),
+        Error::PatchMalformed { line, .. } => json!({ "patch_line": line }),
+        Error::PatchNotUnique { hunk, lines, .. } => json!({ "hunk": hunk, "lines": lines }),
         _ => Value::Null,
     }
 }
