@@ -1,5 +1,6 @@
 //! `read_multiple_files`: the texts of several files.
 
+use ops::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -58,24 +59,29 @@ impl Tool for ReadMultipleFiles {
 /// One file, if there is room for it, or why it could not be read.
 fn one(path: &str, room: u64, call: &Call) -> ops::Result<String> {
     let all = call.context.limits.max_file_size;
-    let error = match place(call, path).and_then(|place| whole_within(place, room, call)) {
-        Ok(text) => return Ok(format!("{path}:\n{text}\n")),
+    match place(call, path).and_then(|place| whole_within(place, room, call)) {
+        Ok(text) => Ok(format!("{path}:\n{text}\n")),
         // Alone it would fit.
-        Err(ops::Error::TooLarge { size, .. }) if size <= all => {
-            return Ok(format!(
-                "{path}: Error - not enough room is left in this reply: the file has {size} bytes, and a reply holds {all}; \
-                 read it in another call"
-            ));
-        }
-        Err(ops::Error::TooLarge { path, size, .. }) => ops::Error::TooLarge {
-            path,
-            size,
-            limit: all,
-        },
-        Err(stopped @ (ops::Error::Timeout | ops::Error::Cancelled)) => return Err(stopped),
-        Err(error) => error,
-    };
-    let failure = Failure::from(error);
+        Err(Error::TooLarge { size, .. }) if size <= all => Ok(format!(
+            "{path}: Error - not enough room is left in this reply: the file has {size} bytes, and a reply holds {all}; \
+             read it in another call"
+        )),
+        Err(stopped @ (Error::Timeout | Error::Cancelled)) => Err(stopped),
+        Err(error) => Ok(failed(path, with_limit(error, all).into(), call)),
+    }
+}
+
+/// The error with the limit of a whole reply: what is left of that is no limit of a file.
+fn with_limit(error: Error, limit: u64) -> Error {
+    match error {
+        Error::TooLarge { path, size, .. } => Error::TooLarge { path, size, limit },
+        other => other,
+    }
+}
+
+/// What stands in the place of a file that could not be read: what a call for it alone would be told. A violation is
+/// logged, because the call itself does not fail.
+fn failed(path: &str, failure: Failure, call: &Call) -> String {
     let named = NamedPlace {
         root: None,
         path: Some(path.to_owned()),
@@ -91,5 +97,5 @@ fn one(path: &str, room: u64, call: &Call) -> ops::Result<String> {
     let worded = Reference.word(&failure, &subject);
     let message = worded.readable(&failure, &subject).message;
     call.record_violation(&Reference, ReadMultipleFiles::NAME, named, failure);
-    Ok(format!("{path}: Error - {message}"))
+    format!("{path}: Error - {message}")
 }

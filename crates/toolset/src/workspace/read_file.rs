@@ -236,49 +236,63 @@ fn several(arguments: &Arguments, paths: &[String], call: &Call) -> ops::Result<
     if arguments.path.is_some() {
         return Err(wrong("paths", "give path or paths, not both"));
     }
-    let most = call.context.limits.max_full_read_size;
-    let mut room = most;
+    let mut room = call.context.limits.max_full_read_size;
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         call.context.cancel.check()?;
-        let contents = request_of(arguments, path, room, call).and_then(|request| {
-            let request = Read {
-                max_bytes: Some(room.max(1)),
-                ..request
-            };
-            read(arguments, request, call)
-        });
-        files.push(match contents {
-            Ok(contents) => {
-                room = room.saturating_sub(contents.body.as_bytes().len() as u64);
-                BatchFile {
-                    file: Some(file_reply(arguments, contents, call)),
-                    failed: None,
-                }
-            }
-            Err(error @ (Error::Cancelled | Error::Timeout)) => return Err(error),
-            Err(error) => {
-                let failed = FailedFile {
-                    path: path.clone(),
-                    error: names_shown(&failure(&error, most), &names_of(&error)),
-                };
-                let place = NamedPlace {
-                    root: Some(arguments.root.clone()),
-                    path: Some(path.clone()),
-                };
-                call.record_violation(&Workspace, ReadFileTool::NAME, place, error.into());
-                BatchFile {
-                    file: None,
-                    failed: Some(failed),
-                }
-            }
-        });
+        files.push(one_of_several(arguments, path, &mut room, call)?);
     }
     Ok(Reply {
         root: arguments.root.clone(),
         file: None,
         files: Some(files),
     })
+}
+
+/// One file of several, which takes some of the room that is left; or why it could not be read.
+fn one_of_several(
+    arguments: &Arguments,
+    path: &str,
+    room: &mut u64,
+    call: &Call,
+) -> ops::Result<BatchFile> {
+    match read_within(*room, arguments, path, call) {
+        Ok(contents) => {
+            *room = room.saturating_sub(contents.body.as_bytes().len() as u64);
+            Ok(BatchFile {
+                file: Some(file_reply(arguments, contents, call)),
+                failed: None,
+            })
+        }
+        Err(error @ (Error::Cancelled | Error::Timeout)) => Err(error),
+        Err(error) => Ok(BatchFile {
+            file: None,
+            failed: Some(failed(arguments, path, error, call)),
+        }),
+    }
+}
+
+fn read_within(room: u64, arguments: &Arguments, path: &str, call: &Call) -> ops::Result<Contents> {
+    let request = Read {
+        max_bytes: Some(room.max(1)),
+        ..request_of(arguments, path, room, call)?
+    };
+    read(arguments, request, call)
+}
+
+/// One file of several that could not be read. A violation is logged, because the call itself does not fail.
+fn failed(arguments: &Arguments, path: &str, error: Error, call: &Call) -> FailedFile {
+    let most = call.context.limits.max_full_read_size;
+    let message = names_shown(&failure(&error, most), &names_of(&error));
+    let place = NamedPlace {
+        root: Some(arguments.root.clone()),
+        path: Some(path.to_owned()),
+    };
+    call.record_violation(&Workspace, ReadFileTool::NAME, place, error.into());
+    FailedFile {
+        path: path.to_owned(),
+        error: message,
+    }
 }
 
 /// Reads a file as it is, or as it was.
@@ -382,11 +396,7 @@ impl Arguments {
         let by_bytes = self.offset_bytes.is_some() || self.limit_bytes.is_some();
         let by_lines = self.offset_lines.is_some() || self.limit_lines.is_some();
         match (by_bytes, by_lines) {
-            (true, true) => Err(wrong(
-                byte_argument(self),
-                "byte and line parameters are mutually exclusive; give offset_bytes/limit_bytes or \
-                 offset_lines/limit_lines, not both",
-            )),
+            (true, true) => Err(wrong(byte_argument(self), NOT_BOTH)),
             (true, false) => Ok(ReadRange::Bytes {
                 offset: self.offset_bytes.unwrap_or(0),
                 limit: self.limit_bytes,
@@ -403,6 +413,9 @@ impl Arguments {
         }
     }
 }
+
+const NOT_BOTH: &str = "byte and line parameters are mutually exclusive; give offset_bytes/limit_bytes or \
+     offset_lines/limit_lines, not both";
 
 /// The argument of the byte kind that was given.
 fn byte_argument(arguments: &Arguments) -> &'static str {
@@ -447,28 +460,26 @@ fn more(contents: &Contents) -> Option<String> {
     if !contents.truncated {
         return None;
     }
-    match (contents.start_line, contents.end_line) {
+    Some(match (contents.start_line, contents.end_line) {
         (Some(first), Some(last)) => {
             let total = contents.lines_total;
             let total = total.map_or_else(String::new, |total| format!(" of {total}"));
             let next = last + 1;
-            Some(format!(
-                "lines {first}-{last}{total}; go on with offset_lines: {next}"
-            ))
+            format!("lines {first}-{last}{total}; go on with offset_lines: {next}")
         }
-        _ => {
-            let (first, next) = (contents.start_byte, contents.end_byte);
-            let last = next.saturating_sub(1);
-            // If the text was decoded, the size of the file says nothing of its end.
-            let size = match contents.decoded_from {
-                None => format!(" of {}", contents.size),
-                Some(_) => String::new(),
-            };
-            Some(format!(
-                "bytes {first}-{last}{size}; go on with offset_bytes: {next}"
-            ))
-        }
-    }
+        _ => more_bytes(contents),
+    })
+}
+
+fn more_bytes(contents: &Contents) -> String {
+    let (first, next) = (contents.start_byte, contents.end_byte);
+    let last = next.saturating_sub(1);
+    // If the text was decoded, the size of the file says nothing of its end.
+    let size = match contents.decoded_from {
+        None => format!(" of {}", contents.size),
+        Some(_) => String::new(),
+    };
+    format!("bytes {first}-{last}{size}; go on with offset_bytes: {next}")
 }
 
 /// Says where a cut line continues when its line number cannot.
@@ -496,7 +507,7 @@ fn guessed_encoding(arguments: &Arguments, contents: &Contents) -> Option<String
         .then(|| format!("Not UTF-8: read as {encoding}; give encoding if that is wrong."))
 }
 
-/// An empty reply says why it is empty, so that an agent does not take it for an empty file.
+/// What has to be said of what was read, or of that there is nothing.
 fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
     if is_cut_line(arguments, contents) {
         return cut_line(contents);
@@ -504,24 +515,22 @@ fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
     if !contents.body.as_bytes().is_empty() {
         return guessed_encoding(arguments, contents);
     }
+    Some(why_empty(arguments, contents))
+}
+
+/// An empty reply says why it is empty, so that an agent does not take it for an empty file.
+fn why_empty(arguments: &Arguments, contents: &Contents) -> String {
     let size = contents.size;
-    Some(
-        match (
-            arguments.offset_lines,
-            contents.lines_total,
-            arguments.offset_bytes,
-        ) {
-            _ if size == 0 => "The file is empty.".to_owned(),
-            (Some(line), Some(total), _) => {
-                format!("Nothing at line {line}: the file has {total} lines.")
-            }
-            (.., Some(offset)) if offset < size => {
-                format!(
-                    "No character begins at byte {offset} or right after it; raise limit_bytes."
-                )
-            }
-            (.., Some(offset)) => format!("Nothing at byte {offset}: the file has {size} bytes."),
-            _ => "Nothing was read.".to_owned(),
-        },
-    )
+    let (line, offset) = (arguments.offset_lines, arguments.offset_bytes);
+    match (line, contents.lines_total, offset) {
+        _ if size == 0 => "The file is empty.".to_owned(),
+        (Some(line), Some(total), _) => {
+            format!("Nothing at line {line}: the file has {total} lines.")
+        }
+        (.., Some(offset)) if offset < size => {
+            format!("No character begins at byte {offset} or right after it; raise limit_bytes.")
+        }
+        (.., Some(offset)) => format!("Nothing at byte {offset}: the file has {size} bytes."),
+        _ => "Nothing was read.".to_owned(),
+    }
 }
