@@ -1,5 +1,6 @@
 //! Matching lines as text, the way ripgrep prints them with headings.
 
+use crate::search_bounds::timed_out;
 use crate::text_form::{TextLines, counted, shown};
 use crate::unread_note::UnreadNote;
 
@@ -26,33 +27,44 @@ pub(crate) fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine
         lines.line("");
     }
     lines.line(shown(path));
-    let has_context = matches
-        .iter()
-        .any(|found| !found.before.is_empty() || !found.after.is_empty());
+    let has_context = |found: &MatchedLine<'_>| !found.before.is_empty() || !found.after.is_empty();
+    let has_context = matches.iter().any(has_context);
     let mut last = i64::MIN;
     let next_numbers = matches.iter().skip(1).map(|next| next.number);
     for (found, next) in matches.iter().zip(next_numbers.chain([i64::MAX])) {
-        let before = i64::try_from(found.before.len()).unwrap_or(i64::MAX);
-        let first = found.number.saturating_sub(before);
-        if has_context && last != i64::MIN && first > last + 1 {
+        if has_context && last != i64::MIN && found.first_number() > last + 1 {
             lines.line("--");
         }
-        let before = (first..).zip(&found.before);
+        last = found.add_to(lines, last, next);
+    }
+}
+
+impl MatchedLine<'_> {
+    /// The number of the first line around it.
+    fn first_number(&self) -> i64 {
+        let before = i64::try_from(self.before.len()).unwrap_or(i64::MAX);
+        self.number.saturating_sub(before)
+    }
+
+    /// Adds it with the lines around it that come after line `last` and before line `next`; gives the number of the last.
+    fn add_to(&self, lines: &mut TextLines, last: i64, next: i64) -> i64 {
+        let before = (self.first_number()..).zip(&self.before);
         for (number, line) in before.filter(|(number, _)| *number > last) {
             lines.line(format_args!("{number}-{line}"));
         }
-        let line = format!("{}:{}", found.number, found.line);
-        if found.is_cut {
-            lines.line(format_args!("{line}… (match at column {})", found.column));
+        let line = format!("{}:{}", self.number, self.line);
+        if self.is_cut {
+            lines.line(format_args!("{line}… (match at column {})", self.column));
         } else {
             lines.line(line);
         }
-        last = found.number;
-        let after = (found.number + 1..).zip(&found.after);
+        let mut last = self.number;
+        let after = (self.number + 1..).zip(&self.after);
         for (number, line) in after.take_while(|(number, _)| *number < next) {
             lines.line(format_args!("{number}-{line}"));
             last = number;
         }
+        last
     }
 }
 
@@ -92,20 +104,22 @@ impl SearchEnd<'_> {
                 "{long} too long to be matched as a whole: a match of more than 4 KiB may be missing"
             ));
         }
+        self.add_missing(lines);
+    }
+
+    /// Says why matches are missing, and how to get them.
+    fn add_missing(&self, lines: &mut TextLines) {
+        let narrow = self.narrow;
         if self.is_truncated {
             let matches = counted(self.found, "match", "matches");
-            let more = if self.is_from_end {
-                "more come before"
-            } else {
-                "more follow"
+            let more = match self.is_from_end {
+                true => "more come before",
+                false => "more follow",
             };
-            lines.note(format!("{matches}; {more}: {}", self.narrow));
+            lines.note(format!("{matches}; {more}: {narrow}"));
         }
         if self.is_timed_out {
-            lines.note(format!(
-                "timed out before everything was searched: {}",
-                self.narrow
-            ));
+            lines.note(timed_out(narrow));
         }
     }
 }

@@ -52,6 +52,11 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// What a reply says of a search that was not finished in time.
+pub(crate) fn timed_out(narrow: &str) -> String {
+    format!("timed out before everything was searched: {narrow}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -105,22 +105,7 @@ impl Tool for ListTool {
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let list = List {
-            place: place(call, &arguments.path)?,
-            max_depth: (!arguments.recursive).then_some(1),
-            hidden: if arguments.include_hidden {
-                Hidden::Include
-            } else {
-                Hidden::Skip
-            },
-            pattern: Some(with_slashes(&arguments.pattern)),
-            detail: if arguments.metadata {
-                Detail::Metadata
-            } else {
-                Detail::Names
-            },
-            max_entries: List::MAX_ENTRIES,
-        };
+        let list = request(&arguments, call)?;
         let listed = list.run_within(call.request_timeout, &call.context)?;
         let entries = listed.entries.iter();
         Ok(Reply {
@@ -137,13 +122,7 @@ impl Tool for ListTool {
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
         for entry in &reply.entries {
-            let path = shown(&entry.path);
-            match (entry.kind.as_deref(), entry.size) {
-                (Some("directory"), _) => lines.line(shown_directory(&entry.path)),
-                (Some("file") | None, Some(size)) => lines.line(format_args!("{path}\t{size}")),
-                (None, None) => lines.line(path),
-                (Some(kind), _) => lines.line(format_args!("{path}\t{kind}")),
-            };
+            entry.add_to(&mut lines);
         }
         if reply.entries.is_empty() {
             lines.note("no entries");
@@ -157,17 +136,48 @@ impl Tool for ListTool {
             );
         }
         if !reply.unreadable.is_empty() {
-            let number = counted(reply.unreadable_count, "directory", "directories");
-            let first: Vec<_> = reply
-                .unreadable
-                .iter()
-                .take(3)
-                .map(|path| shown(path))
-                .collect();
-            lines.note(format!("{number} could not be read: {}", first.join(", ")));
+            lines.note(reply.unreadable_words());
         }
         Some(lines.finish())
     }
+}
+
+impl Reply {
+    fn unreadable_words(&self) -> String {
+        let number = counted(self.unreadable_count, "directory", "directories");
+        let first = self.unreadable.iter().take(3).map(|path| shown(path));
+        let first: Vec<_> = first.collect();
+        format!("{number} could not be read: {}", first.join(", "))
+    }
+}
+
+impl Item {
+    fn add_to(&self, lines: &mut TextLines) {
+        let path = shown(&self.path);
+        match (self.kind.as_deref(), self.size) {
+            (Some("directory"), _) => lines.line(shown_directory(&self.path)),
+            (Some("file") | None, Some(size)) => lines.line(format_args!("{path}\t{size}")),
+            (None, None) => lines.line(path),
+            (Some(kind), _) => lines.line(format_args!("{path}\t{kind}")),
+        };
+    }
+}
+
+fn request(arguments: &Arguments, call: &Call) -> ops::Result<List> {
+    Ok(List {
+        place: place(call, &arguments.path)?,
+        max_depth: (!arguments.recursive).then_some(1),
+        hidden: match arguments.include_hidden {
+            true => Hidden::Include,
+            false => Hidden::Skip,
+        },
+        pattern: Some(with_slashes(&arguments.pattern)),
+        detail: match arguments.metadata {
+            true => Detail::Metadata,
+            false => Detail::Names,
+        },
+        max_entries: List::MAX_ENTRIES,
+    })
 }
 
 fn item(entry: &ListEntry, detailed: bool) -> Item {

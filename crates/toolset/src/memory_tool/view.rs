@@ -173,31 +173,40 @@ fn directory(place: &Place, path: &str, is_empty: bool, call: &Call) -> ops::Res
     let total = if is_empty { 0 } else { size_of(place, call)? };
     text.push_str(&format!("\n{}\t{shown}", readable_size(total)));
     let top = place.resolved()?;
-    let (mut characters, all) = (text.chars().count(), entries.len());
-    for (told, entry) in entries.into_iter().enumerate() {
-        let below = match top.as_str() {
-            "." => entry.path.as_str(),
-            top => entry.path.strip_prefix(top).unwrap_or(&entry.path),
-        };
-        let below = below.trim_start_matches('/');
-        let size = entry.metadata.map_or(0, |metadata| metadata.size);
-        let end = match entry.kind {
-            FileKind::Directory => "/",
-            _ => "",
-        };
-        let name = in_one_line(below);
-        let line = format!("\n{}\t{shown}/{name}{end}", readable_size(size));
+    let lines = entries.iter().map(|entry| entry_line(entry, &top, shown));
+    let left_out = add_as_many_as_fit(&mut text, lines);
+    if left_out > 0 || has_more {
+        text.push_str(&entries_left_out(left_out, has_more));
+    }
+    Ok(text.into())
+}
+
+/// Adds lines to a listing; tells how many do not fit.
+fn add_as_many_as_fit(text: &mut String, lines: impl ExactSizeIterator<Item = String>) -> usize {
+    let (mut characters, all) = (text.chars().count(), lines.len());
+    for (told, line) in lines.enumerate() {
         characters += line.chars().count();
         if characters > CHARACTERS_MAX - LEFT_OUT_ROOM {
-            text.push_str(&entries_left_out(all - told, has_more));
-            return Ok(text.into());
+            return all - told;
         }
         text.push_str(&line);
     }
-    if has_more {
-        text.push_str(&entries_left_out(0, has_more));
-    }
-    Ok(text.into())
+    0
+}
+
+/// An entry below `top`, which the client calls `shown`.
+fn entry_line(entry: &ListEntry, top: &str, shown: &str) -> String {
+    let below = match top {
+        "." => entry.path.as_str(),
+        top => entry.path.strip_prefix(top).unwrap_or(&entry.path),
+    };
+    let name = in_one_line(below.trim_start_matches('/'));
+    let size = readable_size(entry.metadata.map_or(0, |metadata| metadata.size));
+    let end = match entry.kind {
+        FileKind::Directory => "/",
+        _ => "",
+    };
+    format!("\n{size}\t{shown}/{name}{end}")
 }
 
 /// What the last line of a listing says that does not fit.

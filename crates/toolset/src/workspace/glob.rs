@@ -10,7 +10,8 @@ use super::grep::ignore_rules;
 use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
 use crate::search_bounds::{
-    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timeout_seconds,
+    MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timed_out,
+    timeout_seconds,
 };
 use crate::text_form::{TextLines, counted, shown, shown_directory, to_the_second};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
@@ -128,27 +129,7 @@ impl Tool for GlobTool {
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let glob = Glob {
-            place: call.place(&arguments.path)?,
-            pattern: pattern(arguments.pattern, arguments.regex)?,
-            kinds: match arguments.type_filter {
-                TypeFilter::All => Kinds::All,
-                TypeFilter::File => Kinds::Files,
-                TypeFilter::Directory => Kinds::Directories,
-                TypeFilter::Symlink => Kinds::Symlinks,
-            },
-            max_results: arguments.max_results,
-            timeout: search_timeout(arguments.timeout_seconds, &call.context.limits),
-            max_depth: arguments.max_depth,
-            ignore_rules: ignore_rules(arguments.respect_gitignore),
-            exclude: Vec::new(),
-            order: match arguments.sort {
-                Sort::Path => GlobOrder::Path,
-                Sort::Size => GlobOrder::Size,
-                Sort::Modified => GlobOrder::Modified,
-            },
-        };
-        let globbed = glob.run(&call.context)?;
+        let globbed = request(&arguments, call)?.run(&call.context)?;
         Ok(Reply {
             root: arguments.root,
             total_matches: globbed.entries.len(),
@@ -164,18 +145,7 @@ impl Tool for GlobTool {
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
         for found in &reply.matches {
-            let time = match reply.sort {
-                Sort::Modified => to_the_second(&found.modified_at) + "\t",
-                Sort::Path | Sort::Size => String::new(),
-            };
-            let path = shown(&found.path);
-            match found.kind.as_str() {
-                "file" => lines.line(format_args!("{time}{}\t{path}", found.size)),
-                "directory" => {
-                    lines.line(format_args!("{time}-\t{}", shown_directory(&found.path)))
-                }
-                kind => lines.line(format_args!("{time}{kind}\t{path}")),
-            };
+            found.add_to(&mut lines, reply.sort);
         }
         if reply.matches.is_empty() {
             lines.note("no match");
@@ -189,18 +159,66 @@ impl Tool for GlobTool {
             lines.note(format!("{found}; more follow: {narrow}"));
         }
         if reply.timed_out {
-            lines.note(format!(
-                "timed out before everything was searched: {narrow}"
-            ));
+            lines.note(timed_out(narrow));
         }
         Some(lines.finish())
     }
 }
 
-fn pattern(glob: Option<String>, regex: Option<String>) -> ops::Result<PathPattern> {
-    match (glob, regex) {
-        (Some(glob), None) => Ok(PathPattern::Glob(glob)),
-        (None, Some(regex)) => Ok(PathPattern::Regex(regex)),
+impl Match {
+    fn add_to(&self, lines: &mut TextLines, sort: Sort) {
+        let time = match sort {
+            Sort::Modified => to_the_second(&self.modified_at) + "\t",
+            Sort::Path | Sort::Size => String::new(),
+        };
+        let path = shown(&self.path);
+        match self.kind.as_str() {
+            "file" => lines.line(format_args!("{time}{}\t{path}", self.size)),
+            "directory" => lines.line(format_args!("{time}-\t{}", shown_directory(&self.path))),
+            kind => lines.line(format_args!("{time}{kind}\t{path}")),
+        };
+    }
+}
+
+fn request(arguments: &Arguments, call: &Call) -> ops::Result<Glob> {
+    Ok(Glob {
+        place: call.place(&arguments.path)?,
+        pattern: pattern(arguments)?,
+        kinds: arguments.type_filter.into(),
+        max_results: arguments.max_results,
+        timeout: search_timeout(arguments.timeout_seconds, &call.context.limits),
+        max_depth: arguments.max_depth,
+        ignore_rules: ignore_rules(arguments.respect_gitignore),
+        exclude: Vec::new(),
+        order: arguments.sort.into(),
+    })
+}
+
+impl From<TypeFilter> for Kinds {
+    fn from(filter: TypeFilter) -> Kinds {
+        match filter {
+            TypeFilter::All => Kinds::All,
+            TypeFilter::File => Kinds::Files,
+            TypeFilter::Directory => Kinds::Directories,
+            TypeFilter::Symlink => Kinds::Symlinks,
+        }
+    }
+}
+
+impl From<Sort> for GlobOrder {
+    fn from(sort: Sort) -> GlobOrder {
+        match sort {
+            Sort::Path => GlobOrder::Path,
+            Sort::Size => GlobOrder::Size,
+            Sort::Modified => GlobOrder::Modified,
+        }
+    }
+}
+
+fn pattern(arguments: &Arguments) -> ops::Result<PathPattern> {
+    match (&arguments.pattern, &arguments.regex) {
+        (Some(glob), None) => Ok(PathPattern::Glob(glob.clone())),
+        (None, Some(regex)) => Ok(PathPattern::Regex(regex.clone())),
         (given, _) => Err(Error::InvalidArgument {
             argument: "arguments",
             reason: format!(
