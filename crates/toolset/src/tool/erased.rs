@@ -15,6 +15,7 @@ use super::{
 use crate::arguments::{self, BadArgument, Slips};
 use crate::contract::Failure;
 use crate::deployment::{ReplyHalves, TextForm};
+use crate::media::Media;
 use crate::reply::{self, EncodedReply};
 use crate::schema;
 
@@ -130,25 +131,25 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
     let mut reply = reply?;
     settled.map_err(ops::Error::from)?;
     let media = T::media(&mut reply);
-    let own_text = |reply: &T::Reply| match call.text_form {
-        TextForm::Compact => T::json_text(reply, call.replies),
-        TextForm::Json => None,
-    };
     if let ReplyForm::Given(halves) = call.form {
         let given_text = |reply: &T::Reply| T::json_text(reply, halves);
         let encoded = reply::halves(&reply, given_text, halves)?;
         return Ok(encoded.with_media_alone(media));
     }
-    let notes = &call.context.change_notes;
-    let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
-    let changes = match T::EFFECT {
-        ToolEffect::Read => Vec::new(),
-        ToolEffect::Write { .. } => notes.change_ids(),
+    encoded::<T>(&reply, media, call)
+}
+
+/// A reply in the form that the client chose.
+fn encoded<T: Tool>(
+    reply: &T::Reply,
+    media: Option<Media>,
+    call: &Call,
+) -> Result<EncodedReply, Failure> {
+    let own_text = |reply: &T::Reply| match call.text_form {
+        TextForm::Compact => T::json_text(reply, call.replies),
+        TextForm::Json => None,
     };
-    if in_place || !changes.is_empty() {
-        // A name counts in its own root only: of a change in several roots none is told.
-        let change = <[String; 1]>::try_from(changes).ok().map(|[only]| only);
-        let changed = Changed::new(&reply, in_place, change, notes.cannot_be_undone());
+    if let Some(changed) = changed::<T>(reply, call) {
         let own_text = |changed: &Changed<'_, T::Reply>| {
             let mut text = own_text(changed.reply)?;
             changed.notes.add_to(&mut text);
@@ -156,7 +157,28 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
         };
         return reply::halves(&changed, own_text, call.replies);
     }
-    let link = T::cut_short_at(&reply).and_then(|path| call.resource_link(path));
-    let encoded = reply::halves(&reply, own_text, call.replies)?;
+    let link = T::cut_short_at(reply).and_then(|path| call.resource_link(path));
+    let encoded = reply::halves(reply, own_text, call.replies)?;
     Ok(encoded.with_media(media).with_link(link))
+}
+
+/// The reply with what is to be told of its change besides, if there is anything.
+fn changed<'r, T: Tool>(reply: &'r T::Reply, call: &Call) -> Option<Changed<'r, T::Reply>> {
+    let notes = &call.context.change_notes;
+    let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
+    let changes = match T::EFFECT {
+        ToolEffect::Read => Vec::new(),
+        ToolEffect::Write { .. } => notes.change_ids(),
+    };
+    if !in_place && changes.is_empty() {
+        return None;
+    }
+    // A name counts in its own root only: of a change in several roots none is told.
+    let change = <[String; 1]>::try_from(changes).ok().map(|[only]| only);
+    Some(Changed::new(
+        reply,
+        in_place,
+        change,
+        notes.cannot_be_undone(),
+    ))
 }
