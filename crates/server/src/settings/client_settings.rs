@@ -116,31 +116,30 @@ pub(crate) fn clients(
 pub(crate) fn client(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<ClientSettings> {
     let mut section = field.section()?;
     let client = ClientSettings {
-        name: section.require(&table::CLIENT_NAME, |field| name(&field))?,
-        tokens: section
-            .read(table::CLIENT_TOKENS.name(), |field| {
-                field.secret().list_of(digest)
-            })?
-            .unwrap_or_default(),
-        oauth: section.read(table::CLIENT_OAUTH.name(), |field| selector(&field))?,
-        roots: section.require(&table::CLIENT_ROOTS, |field| roots(&field, context))?,
-        toolsets: section.read(table::CLIENT_TOOLSETS.name(), |field| {
-            at_least_one(&field, "at least one tool set", Field::word)
+        name: section.require(&table::CLIENT_NAME, name)?,
+        tokens: section.find_or(&table::CLIENT_TOKENS, Vec::new(), |field| {
+            field.secret().list_of(digest)
         })?,
-        rate: section.read(table::CLIENT_RATE.name(), |field| {
-            rate_with(
-                &field,
-                [&table::CLIENT_RATE_SECOND, &table::CLIENT_RATE_BURST],
-            )
+        oauth: section.find(&table::CLIENT_OAUTH, selector)?,
+        roots: section.require(&table::CLIENT_ROOTS, |field| roots(field, context))?,
+        toolsets: section.find(&table::CLIENT_TOOLSETS, |field| {
+            at_least_one(field, "at least one tool set", Field::word)
         })?,
-        max_calls: section
-            .read(table::CLIENT_MAX_CALLS.name(), |field| {
-                field.number(table::CLIENT_MAX_CALLS.bounds())
-            })?
-            .map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+        rate: section.find(&table::CLIENT_RATE, rate)?,
+        max_calls: section.find(&table::CLIENT_MAX_CALLS, max_calls)?,
     };
     section.finish()?;
     Ok(client)
+}
+
+fn rate(field: &Field<'_>) -> Reading<CallRate> {
+    let keys = [&table::CLIENT_RATE_SECOND, &table::CLIENT_RATE_BURST];
+    rate_with(field, keys)
+}
+
+fn max_calls(field: &Field<'_>) -> Reading<usize> {
+    let most = field.number(table::CLIENT_MAX_CALLS.bounds())?;
+    Ok(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
 fn name(field: &Field<'_>) -> Reading<String> {
@@ -185,17 +184,9 @@ fn roots(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Vec<(String, C
 fn client_root(field: &Field<'_>) -> Reading<ClientRoot> {
     let mut section = field.section()?;
     let root = ClientRoot {
-        tools: section
-            .read(table::CLIENT_ROOT_TOOLS.name(), |field| {
-                allowed_tools(&field)
-            })?
-            .unwrap_or(AllowedTools::All),
-        paths: section
-            .read(table::CLIENT_ROOT_PATHS.name(), |field| paths(&field))?
-            .unwrap_or_default(),
-        rights: section
-            .read(table::CLIENT_ROOT_RIGHTS.name(), |field| rights(&field))?
-            .unwrap_or(Rights::ALL),
+        tools: section.find_or(&table::CLIENT_ROOT_TOOLS, AllowedTools::All, allowed_tools)?,
+        paths: section.find_or(&table::CLIENT_ROOT_PATHS, Vec::new(), paths)?,
+        rights: section.find_or(&table::CLIENT_ROOT_RIGHTS, Rights::ALL, rights)?,
     };
     section.finish()?;
     Ok(root)
@@ -225,10 +216,10 @@ fn rights(field: &Field<'_>) -> Reading<Rights> {
 fn selector(field: &Field<'_>) -> Reading<OAuthSelector> {
     let mut section = field.section()?;
     let mut text =
-        |key: &table::InnerKey| section.read(key.name(), |field| field.text().map(str::to_owned));
+        |key: &table::InnerKey| section.find(key, |field| field.text().map(str::to_owned));
     let scope = text(&table::CLIENT_OAUTH_SCOPE)?;
     let subject = text(&table::CLIENT_OAUTH_SUBJECT)?;
-    let claim = section.read(table::CLIENT_OAUTH_CLAIM.name(), |field| claim(&field))?;
+    let claim = section.find(&table::CLIENT_OAUTH_CLAIM, claim)?;
     section.finish()?;
     match (scope, subject, claim) {
         (Some(scope), None, None) => Ok(OAuthSelector::Scope(scope)),

@@ -1,6 +1,6 @@
 //! Merges the sources: the command line and environment first, then the file, then the defaults.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolset::{SetNames, every_set, first_collision};
 
@@ -75,33 +75,34 @@ fn partial_of(file: &ConfigFile) -> Result<Partial, SettingsError> {
 /// was typed.
 fn with_directories(mut settings: Settings, given: Directories, current: &Path) -> Settings {
     let serves = |set| settings.toolsets.contains(&set);
-    let (with_memory, files_alone) = (
-        serves(Toolset::Memory) || serves(Toolset::MemoryTool),
-        serves(Toolset::Files) && !serves(Toolset::Workspace),
-    );
-    let root = given
-        .root
-        .filter(|root| given.served.is_empty() || root.source == GivenBy::Flag);
-    let base = given.base.filter(|_| with_memory);
+    let with_memory = serves(Toolset::Memory) || serves(Toolset::MemoryTool);
+    let files_alone = serves(Toolset::Files) && !serves(Toolset::Workspace);
+    let is_typed = !given.served.is_empty();
+    let root = given.root;
+    let root = root.filter(|root| !is_typed || root.source == GivenBy::Flag);
+    replace_roots(&mut settings, given.served, root);
+    if settings.roots.is_empty() && files_alone {
+        let path = (current.to_owned(), CURRENT_DIRECTORY);
+        settings.roots = named_after_their_last_component([path]);
+    }
+    if let Some(base) = given.base.filter(|_| with_memory) {
+        add_base(&mut settings, base);
+    }
+    settings
+}
 
+/// Puts the directories that were given in the place of the roots, if there are any. The last is that of `files`.
+fn replace_roots(settings: &mut Settings, served: Vec<PathBuf>, root: Option<GivenPath>) {
     let has_root = root.is_some();
-    let typed = given.served.into_iter().map(|path| (path, TYPED));
+    let typed = served.into_iter().map(|path| (path, TYPED));
     let root = root.map(|root| (root.path, root.source.of("--root-dir", "FS_SERVER_ROOT")));
     let directories: Vec<_> = typed.chain(root).collect();
     if !directories.is_empty() {
         settings.roots = named_after_their_last_component(directories);
     }
-    if settings.roots.is_empty() && files_alone {
-        let path = (current.to_owned(), CURRENT_DIRECTORY);
-        settings.roots = named_after_their_last_component([path]);
-    }
     if has_root {
         settings.files_root = settings.roots.last().map(|root| root.name.clone());
     }
-    if let Some(base) = base {
-        add_base(&mut settings, base);
-    }
-    settings
 }
 
 /// Adds the storage of `memory` and `memory_tool` as a root of its own, which no other set may touch.
@@ -226,10 +227,8 @@ fn lacks_roots(settings: &Settings) -> bool {
 /// Finds a flag for a tool set that is not served. An environment variable may be meant for other programs.
 fn idle_flag(cli: &Cli, settings: &Settings) -> Option<SettingsError> {
     let is_typed = |given: &GivenPath| given.source == GivenBy::Flag;
-    let base = cli
-        .directories(Path::new("/"))
-        .base
-        .is_some_and(|base| is_typed(&base));
+    let base = cli.directories(Path::new("/")).base;
+    let base = base.is_some_and(|base| is_typed(&base));
     let flags = [
         (
             base && !settings.serves(Toolset::MemoryTool),
@@ -253,7 +252,6 @@ mod tests {
     use super::*;
     use crate::command_line::tests::typed;
     use std::io::Write;
-    use std::path::PathBuf;
 
     const FILE: &str = "
 host: file.example

@@ -62,38 +62,22 @@ const ADDRESS: &str =
 impl WebAddress {
     /// Reads an address. Plain HTTP is for this machine only: what comes from elsewhere could be anybody's.
     fn parse(text: &str) -> Option<WebAddress> {
-        if text.contains('#')
-            || !text.bytes().all(|byte| byte.is_ascii_graphic())
-            || text.contains(['"', '\\'])
-        {
+        if !may_be_address(text) {
             return None;
         }
         let uri: Uri = text.parse().ok()?;
-        let (scheme, default_port) = match uri.scheme_str()? {
-            "https" => ("https", 443),
-            "http" => ("http", 80),
-            _ => return None,
-        };
+        let (scheme, default_port) = known_scheme(uri.scheme_str()?)?;
         let authority = uri.authority()?;
-        if authority.as_str().contains('@') {
-            return None;
-        }
-        let host = authority.host();
-        let host = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(host);
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let address = WebAddress {
             scheme,
             authority: authority.as_str().to_ascii_lowercase(),
-            host: host.to_ascii_lowercase(),
+            host: without_brackets(authority.host()).to_ascii_lowercase(),
             port: authority.port_u16().unwrap_or(default_port),
-            path: uri
-                .path_and_query()
-                .map_or("/", |path| path.as_str())
-                .to_owned(),
+            path: path.to_owned(),
         };
-        (scheme == "https" || address.is_here()).then_some(address)
+        let names_user = address.authority.contains('@');
+        (!names_user && (scheme == "https" || address.is_here())).then_some(address)
     }
 
     /// Whether the connection is encrypted.
@@ -143,6 +127,27 @@ impl WebAddress {
     }
 }
 
+fn may_be_address(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['#', '"', '\\'])
+}
+
+/// A scheme, with the port that it has by default.
+fn known_scheme(name: &str) -> Option<(&'static str, u16)> {
+    match name {
+        "https" => Some(("https", 443)),
+        "http" => Some(("http", 80)),
+        _ => None,
+    }
+}
+
+/// The host of an IPv6 address without its brackets.
+fn without_brackets(host: &str) -> &str {
+    let inside = host.strip_prefix('[');
+    inside
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
 impl OAuthSettings {
     /// The file of keys, if the issuer is not asked.
     pub(crate) fn key_file(&self) -> Option<&PathBuf> {
@@ -161,30 +166,39 @@ impl OAuthSettings {
 /// Reads the map.
 pub(super) fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<OAuthSettings> {
     let mut section = field.section()?;
-    let issuer = section.require(&table::OAUTH_ISSUER, |field| {
-        address(&field)?;
-        field.text().map(str::to_owned)
-    })?;
-    let public_url = section.require(&table::OAUTH_PUBLIC_URL, |field| public_url(&field))?;
-    let audience = section.read(table::OAUTH_AUDIENCE.name(), |field| {
-        field.list_of(|item| item.text().map(str::to_owned))
-    })?;
-    let uri = section.read(table::OAUTH_JWKS_URI.name(), |field| address(&field))?;
-    let file = section.read(table::OAUTH_JWKS_FILE.name(), |field| context.path(&field))?;
-    let scopes = section.read(table::OAUTH_SCOPES.name(), |field| scopes(&field))?;
+    let issuer = section.require(&table::OAUTH_ISSUER, issuer)?;
+    let public_url = section.require(&table::OAUTH_PUBLIC_URL, public_url)?;
+    let audience = section.find_or(&table::OAUTH_AUDIENCE, Vec::new(), texts)?;
+    let uri = section.find(&table::OAUTH_JWKS_URI, address)?;
+    let file = section.find(&table::OAUTH_JWKS_FILE, |field| context.path(field))?;
+    let scopes = section.find_or(&table::OAUTH_SCOPES, Vec::new(), scopes)?;
     section.finish()?;
-    let keys = match (uri, file) {
-        (Some(uri), None) => KeyLocation::Issuer(uri),
-        (None, Some(file)) => KeyLocation::File(file),
-        _ => return Err(one_of_two(field)),
-    };
+    let keys = key_location(uri, file).ok_or_else(|| one_of_two(field))?;
     Ok(OAuthSettings {
         issuer,
         public_url,
-        audience: audience.unwrap_or_default(),
+        audience,
         keys,
-        scopes: scopes.unwrap_or_default(),
+        scopes,
     })
+}
+
+/// An issuer is compared letter by letter, so it stays as it was written.
+fn issuer(field: &Field<'_>) -> Reading<String> {
+    address(field)?;
+    field.text().map(str::to_owned)
+}
+
+fn texts(field: &Field<'_>) -> Reading<Vec<String>> {
+    field.list_of(|item| item.text().map(str::to_owned))
+}
+
+fn key_location(uri: Option<WebAddress>, file: Option<PathBuf>) -> Option<KeyLocation> {
+    match (uri, file) {
+        (Some(uri), None) => Some(KeyLocation::Issuer(uri)),
+        (None, Some(file)) => Some(KeyLocation::File(file)),
+        _ => None,
+    }
 }
 
 fn one_of_two(field: &Field<'_>) -> SettingsError {

@@ -84,7 +84,7 @@ impl ConfigReader<'_> {
         } else {
             self.open.as_mut()
         };
-        let value = section.map(|section| section.read(name, |field| read(&field, &context)));
+        let value = section.map(|section| section.read(name, |field| read(field, &context)));
         value.transpose().map(Option::flatten)
     }
 
@@ -155,11 +155,8 @@ pub(crate) fn distinct<'a>(
 ) -> Reading<()> {
     let names: Vec<&str> = names.collect();
     for (index, name) in names.iter().enumerate() {
-        if let Some(first) = names
-            .iter()
-            .position(|other| other == name)
-            .filter(|first| *first < index)
-        {
+        let first = names.iter().position(|other| other == name);
+        if let Some(first) = first.filter(|first| *first < index) {
             return Err(SettingsError::Duplicate {
                 path: path(index),
                 what,
@@ -202,37 +199,28 @@ map_value! {
 
 fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
     let mut section = field.section()?;
+    let by_default = Some(HistoryKept::default());
+    let history = |field: &Field<'_>| history(field, context);
     let root = RootSettings {
-        name: section.require(&table::ROOT_NAME, |field| root_name(&field))?,
-        path: section.require(&table::ROOT_PATH, |field| context.path(&field))?,
+        name: section.require(&table::ROOT_NAME, root_name)?,
+        path: section.require(&table::ROOT_PATH, |field| context.path(field))?,
         origin: field.path().key("path").to_string(),
-        tools: section.require(&table::ROOT_TOOLS, |field| allowed_tools(&field))?,
-        access: section
-            .read(table::ROOT_READ_ONLY.name(), |field| access(&field))?
-            .unwrap_or(RootAccess::ReadWrite),
-        quota: section
-            .read(table::ROOT_QUOTA.name(), |field| {
-                Option::read(&field, context)
-            })?
-            .flatten(),
-        history: section
-            .read(table::ROOT_HISTORY.name(), |field| history(&field, context))?
-            .unwrap_or_else(|| Some(HistoryKept::default())),
-        confirm: section
-            .read(table::ROOT_CONFIRM.name(), |field| {
-                Option::read(&field, context)
-            })?
-            .flatten(),
-        deny: section
-            .read(table::ROOT_DENY.name(), |field| deny(&field))?
-            .unwrap_or_default(),
+        tools: section.require(&table::ROOT_TOOLS, allowed_tools)?,
+        access: section.find_or(&table::ROOT_READ_ONLY, RootAccess::ReadWrite, access)?,
+        quota: section.find_or(&table::ROOT_QUOTA, None, value_in(context))?,
+        history: section.find_or(&table::ROOT_HISTORY, by_default, history)?,
+        confirm: section.find_or(&table::ROOT_CONFIRM, None, value_in(context))?,
+        deny: section.find_or(&table::ROOT_DENY, Vec::new(), deny)?,
         on_missing: OnMissingRoot::Fail,
-        host_paths: section
-            .read(table::ROOT_HOST_PATHS.name(), |field| field.boolean())?
-            .unwrap_or(false),
+        host_paths: section.find_or(&table::ROOT_HOST_PATHS, false, Field::boolean)?,
     };
     section.finish()?;
     Ok(root)
+}
+
+/// What reads a value of this type.
+fn value_in<T: SettingValue>(context: &ReadContext<'_>) -> impl Fn(&Field<'_>) -> Reading<T> {
+    |field| T::read(field, context)
 }
 
 /// Reads `secrets`, or a list of globs.
@@ -264,8 +252,8 @@ fn quota(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Quota> {
     let mut section = field.section()?;
     let (bytes, files) = (&table::QUOTA_BYTES, &table::QUOTA_FILES);
     let quota = Quota {
-        max_bytes: section.read(bytes.name(), |field| field.size(bytes.bounds()))?,
-        max_files: section.read(files.name(), |field| field.number(files.bounds()))?,
+        max_bytes: section.find(bytes, |field| field.size(bytes.bounds()))?,
+        max_files: section.find(files, |field| field.number(files.bounds()))?,
     };
     section.finish()?;
     if quota == Quota::default() {
@@ -276,12 +264,12 @@ fn quota(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<Quota> {
 
 fn confirm(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<ConfirmSettings> {
     let mut section = field.section()?;
-    let mut limit = |key: &InnerKey| section.read(key.name(), |field| field.number(key.bounds()));
+    let mut limit = |key: &InnerKey| section.find(key, |field| field.number(key.bounds()));
     let (remove, overwrite) = (
         limit(&table::CONFIRM_REMOVE)?,
         limit(&table::CONFIRM_OVERWRITE)?,
     );
-    let tools = section.read(table::CONFIRM_TOOLS.name(), |field| allowed_tools(&field))?;
+    let tools = section.find(&table::CONFIRM_TOOLS, allowed_tools)?;
     section.finish()?;
     if (remove, overwrite, &tools) == (None, None, &None) {
         return Err(field.unexpected("remove, overwrite, tools or several of them"));
@@ -296,39 +284,46 @@ fn confirm(field: &Field<'_>, _: &ReadContext<'_>) -> Reading<ConfirmSettings> {
 /// Reads `on`, `off` or a map.
 fn history(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<HistoryKept>> {
     match field.text() {
-        Ok("on") => return Ok(Some(HistoryKept::default())),
-        Ok("off") => return Ok(None),
-        Ok(_) => return Err(field.unexpected("on, off or a map")),
-        Err(_) => {}
+        Ok("on") => Ok(Some(HistoryKept::default())),
+        Ok("off") => Ok(None),
+        Ok(_) => Err(field.unexpected("on, off or a map")),
+        Err(_) => history_kept(field, context).map(Some),
     }
+}
+
+fn history_kept(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<HistoryKept> {
     let mut section = field.section()?;
-    let mut kept = HistoryKept::default();
-    let place = section.read(table::HISTORY_PLACE.name(), |field| match field.text()? {
+    let default = HistoryKept::default();
+    let (bytes, changes) = (&table::HISTORY_BYTES, &table::HISTORY_CHANGES);
+    let kept = HistoryKept {
+        place: section.find_or(&table::HISTORY_PLACE, default.place, |field| {
+            history_place(field, context)
+        })?,
+        keep: section.find_or(&table::HISTORY_KEEP, default.keep, |field| {
+            field.seconds(0..=u64::MAX).map(Duration::from_secs)
+        })?,
+        max_bytes: section.find_or(bytes, default.max_bytes, |field| field.size(bytes.bounds()))?,
+        max_changes: section.find_or(changes, default.max_changes, |field| {
+            field.number(changes.bounds())
+        })?,
+        undo_any: section.find_or(&table::HISTORY_UNDO_ANY, default.undo_any, Field::boolean)?,
+    };
+    section.finish()?;
+    Ok(kept)
+}
+
+fn history_place(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<HistoryWhere> {
+    match field.text()? {
         "auto" => Ok(HistoryWhere::Auto),
         "root" => Ok(HistoryWhere::Root),
-        _ => context.path(&field).map(HistoryWhere::At),
-    })?;
-    kept.place = place.unwrap_or(kept.place);
-    let keep = section.read(table::HISTORY_KEEP.name(), |field| {
-        field.seconds(0..=u64::MAX).map(Duration::from_secs)
-    })?;
-    kept.keep = keep.unwrap_or(kept.keep);
-    let key = &table::HISTORY_BYTES;
-    let max_bytes = section.read(key.name(), |field| field.size(key.bounds()))?;
-    kept.max_bytes = max_bytes.unwrap_or(kept.max_bytes);
-    let key = &table::HISTORY_CHANGES;
-    let max_changes = section.read(key.name(), |field| field.number(key.bounds()))?;
-    kept.max_changes = max_changes.unwrap_or(kept.max_changes);
-    let undo_any = section.read(table::HISTORY_UNDO_ANY.name(), |field| field.boolean())?;
-    kept.undo_any = undo_any.unwrap_or(kept.undo_any);
-    section.finish()?;
-    Ok(Some(kept))
+        _ => context.path(field).map(HistoryWhere::At),
+    }
 }
 
 fn tls(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Tls> {
     let mut section = field.section()?;
     let tls = Tls {
-        cert: section.require(&table::TLS_CERT, |field| context.path(&field))?,
+        cert: section.require(&table::TLS_CERT, |field| context.path(field))?,
         key: section.require(&table::TLS_KEY, |field| context.path(&field.secret()))?,
     };
     section.finish()?;
@@ -386,7 +381,7 @@ pub(crate) fn secret_path(
     field: &Field<'_>,
     context: &ReadContext<'_>,
 ) -> Reading<Option<PathBuf>> {
-    Option::read(&field.clone().secret(), context)
+    Option::read(&field.secret(), context)
 }
 
 /// Reads web origins.

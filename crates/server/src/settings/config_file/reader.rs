@@ -41,10 +41,10 @@ impl<'n> Field<'n> {
     }
 
     /// The same value, but messages will not show it: people paste secrets where a file name belongs.
-    pub(crate) fn secret(self) -> Field<'n> {
+    pub(crate) fn secret(&self) -> Field<'n> {
         Field {
             secrecy: Secrecy::Secret,
-            ..self
+            ..self.clone()
         }
     }
 
@@ -206,27 +206,46 @@ pub(crate) struct Section<'n> {
 }
 
 impl<'n> Section<'n> {
-    /// Reads the value of `key`, if it is there.
+    /// Reads the value of the key with this name, if it is there.
     pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(Field<'n>) -> Reading<T>,
+        read: impl FnOnce(&Field<'n>) -> Reading<T>,
     ) -> Reading<Option<T>> {
         self.asked.push(key);
         let entry = self.entries.iter().find(|(name, _)| name == key);
         entry
-            .map(|(name, node)| read(self.field(name, node)))
+            .map(|(name, node)| read(&self.field(name, node)))
             .transpose()
+    }
+
+    /// Reads the value of a key, if it is there.
+    pub(crate) fn find<T>(
+        &mut self,
+        key: &InnerKey,
+        read: impl FnOnce(&Field<'n>) -> Reading<T>,
+    ) -> Reading<Option<T>> {
+        self.read(key.name(), read)
+    }
+
+    /// Reads the value of a key, or takes the default if it is not there.
+    pub(crate) fn find_or<T>(
+        &mut self,
+        key: &InnerKey,
+        default: T,
+        read: impl FnOnce(&Field<'n>) -> Reading<T>,
+    ) -> Reading<T> {
+        Ok(self.find(key, read)?.unwrap_or(default))
     }
 
     /// Reads the value of a key that has to be there.
     pub(crate) fn require<T>(
         &mut self,
         key: &InnerKey,
-        read: impl FnOnce(Field<'n>) -> Reading<T>,
+        read: impl FnOnce(&Field<'n>) -> Reading<T>,
     ) -> Reading<T> {
         let path = self.path.key(key.name());
-        let value = self.read(key.name(), read)?;
+        let value = self.find(key, read)?;
         value.ok_or_else(|| SettingsError::Missing {
             path,
             expected: key.expected().to_owned(),
