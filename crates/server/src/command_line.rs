@@ -83,16 +83,7 @@ enum CommandArgs {
         format: SettingsFormat,
     },
     /// Call one tool from the shell, the way a client would.
-    Call {
-        /// The tool's name.
-        #[arg(value_name = "TOOL")]
-        tool: String,
-        /// The tool's arguments: NAME=VALUE each, or one JSON object; `-` reads the object from standard input.
-        #[arg(value_name = "NAME=VALUE|JSON|-")]
-        arguments: Vec<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
-    },
+    Call(CallArgs),
     /// Show the changes of roots that keep a history, the newest first.
     History {
         #[command(subcommand)]
@@ -105,20 +96,7 @@ enum CommandArgs {
         path: Option<String>,
     },
     /// Take back a change that `history` shows.
-    Undo {
-        /// Its name, such as 4f2a.
-        #[arg(value_name = "CHANGE")]
-        change: String,
-        /// The root, if there are several.
-        #[arg(value_name = "ROOT")]
-        root: Option<String>,
-        /// Take back everything after it too.
-        #[arg(long)]
-        since: bool,
-        /// Only say whether it could be taken back.
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Undo(UndoRequest),
     /// Ask a running server whether it is well; exit code 0 if so. For health checks of containers.
     Health {
         /// Its address [default: where these options and this config file make a server listen].
@@ -144,6 +122,19 @@ enum CommandArgs {
     },
     /// Print the manual page (roff): mcp-filesystem man | man -l -
     Man,
+}
+
+/// A call, as it is typed.
+#[derive(Debug, Args)]
+struct CallArgs {
+    /// The tool's name.
+    #[arg(value_name = "TOOL")]
+    tool: String,
+    /// The tool's arguments: NAME=VALUE each, or one JSON object; `-` reads the object from standard input.
+    #[arg(value_name = "NAME=VALUE|JSON|-")]
+    arguments: Vec<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 /// The running server that a call goes to.
@@ -233,16 +224,24 @@ pub(crate) enum HistoryRequest {
         root: Option<String>,
     },
     /// Take back a change.
-    Undo {
-        /// Its name.
-        change: String,
-        /// Its root.
-        root: Option<String>,
-        /// With everything after it.
-        since: bool,
-        /// Only look.
-        dry_run: bool,
-    },
+    Undo(UndoRequest),
+}
+
+/// A change that is to be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct UndoRequest {
+    /// Its name, such as 4f2a.
+    #[arg(value_name = "CHANGE")]
+    pub(crate) change: String,
+    /// The root, if there are several.
+    #[arg(value_name = "ROOT")]
+    pub(crate) root: Option<String>,
+    /// Take back everything after it too.
+    #[arg(long)]
+    pub(crate) since: bool,
+    /// Only say whether it could be taken back.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// The command that was typed.
@@ -407,39 +406,13 @@ impl Cli {
             Some(CommandArgs::History { action, root, path }) => {
                 Task::History(HistoryRequest::of(action.as_ref(), root, path))
             }
-            Some(CommandArgs::Undo {
-                change,
-                root,
-                since,
-                dry_run,
-            }) => Task::History(HistoryRequest::Undo {
-                change: change.clone(),
-                root: root.clone(),
-                since: *since,
-                dry_run: *dry_run,
-            }),
+            Some(CommandArgs::Undo(undo)) => Task::History(HistoryRequest::Undo(undo.clone())),
             Some(CommandArgs::Health { url }) => Task::Health(url.clone()),
             Some(CommandArgs::Token { name }) => Task::Token(name.clone()),
-            Some(CommandArgs::Audit { command }) => {
-                let AuditArgs::Verify { files, head } = command;
-                Task::VerifyAudit {
-                    files: files.clone(),
-                    head: head.clone(),
-                }
-            }
+            Some(CommandArgs::Audit { command }) => command.task(),
             Some(CommandArgs::Completions { shell }) => Task::Completions(*shell),
             Some(CommandArgs::Man) => Task::Man,
-            Some(CommandArgs::Call {
-                tool,
-                arguments,
-                remote,
-            }) => Task::Call {
-                request: CallRequest {
-                    tool: tool.clone(),
-                    arguments: CallArguments::of(arguments),
-                },
-                remote: remote.server(),
-            },
+            Some(CommandArgs::Call(call)) => call.task(),
         }
     }
 
@@ -533,6 +506,28 @@ impl Cli {
     /// Tells whether the project of `guide` was named.
     pub(crate) fn names_project_root(&self) -> bool {
         self.given.guide_project_root.is_some()
+    }
+}
+
+impl AuditArgs {
+    fn task(&self) -> Task {
+        let AuditArgs::Verify { files, head } = self;
+        Task::VerifyAudit {
+            files: files.clone(),
+            head: head.clone(),
+        }
+    }
+}
+
+impl CallArgs {
+    fn task(&self) -> Task {
+        Task::Call {
+            request: CallRequest {
+                tool: self.tool.clone(),
+                arguments: CallArguments::of(&self.arguments),
+            },
+            remote: self.remote.server(),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use sandbox::{BrokenChain, NamedRoot, Roots, change_id, parse_change_id};
 use serde_json::{Value, json};
 
 use crate::change_words::{OperatorContext, none_kept, object, refused};
-use crate::command_line::HistoryRequest;
+use crate::command_line::{HistoryRequest, UndoRequest};
 use crate::open_roots;
 use crate::settings::Settings;
 
@@ -56,23 +56,24 @@ pub(crate) fn run(
         HistoryRequest::Forget { path, root } => {
             forget(chosen(&roots, root.as_deref())?, path, &mut report)
         }
-        HistoryRequest::Undo {
-            change,
-            root,
-            since,
-            dry_run,
-        } => {
-            let root = chosen(&roots, root.as_deref())?;
-            let number = parse_change_id(change);
-            let number = number.ok_or_else(|| anyhow!("{change} is no name of a change"))?;
-            let target = if *since {
-                UndoTarget::Since(number, None)
-            } else {
-                UndoTarget::Change(number)
-            };
-            undo(settings, root, target, *dry_run, &mut report)
+        HistoryRequest::Undo(request) => {
+            let root = chosen(&roots, request.root.as_deref())?;
+            let target = target(request)?;
+            undo(settings, root, target, request.dry_run, &mut report)
         }
     }
+}
+
+/// What is to be taken back.
+fn target(request: &UndoRequest) -> Result<UndoTarget> {
+    let change = &request.change;
+    let number = parse_change_id(change);
+    let number = number.ok_or_else(|| anyhow!("{change} is no name of a change"))?;
+    Ok(if request.since {
+        UndoTarget::Since(number, None)
+    } else {
+        UndoTarget::Change(number)
+    })
 }
 
 /// A path as changes are written down: `./b`, `/b` and `b/` are `b`.

@@ -19,45 +19,34 @@ use anyhow::{Context, Result};
 
 pub(crate) use self::check::root_risks;
 use crate::command_line::{Cli, SettingsFormat, Task, command};
-use crate::settings::{self, LoadedSettings, RootsNeed};
+use crate::settings::{self, LoadedSettings, RootsNeed, Settings};
 
 /// Runs the command that was typed.
 pub(crate) fn run(cli: Cli) -> Result<()> {
     let out = || std::io::stdout().lock();
+    let settings = |need| -> Result<Settings> { Ok(load(&cli, need)?.settings) };
     match cli.task() {
         Task::Serve => serve(cli),
         Task::Check => check::run(&load(&cli, RootsNeed::Needed)?, &mut out()),
-        Task::Tools(format) => {
-            let settings = load(&cli, RootsNeed::NotNeeded)?.settings;
-            tools::run(&settings, format, &mut out())
-        }
-        Task::Settings(format) => {
-            let page = match format {
-                SettingsFormat::Markdown => settings::reference(),
-                SettingsFormat::Yaml => settings::sample(),
-            };
-            Ok(out().write_all(page.as_bytes())?)
-        }
-        Task::Health(url) => {
-            let settings = load(&cli, RootsNeed::NotNeeded)?.settings;
-            health::run(url.as_deref(), &settings)
-        }
+        Task::Tools(format) => tools::run(&settings(RootsNeed::NotNeeded)?, format, &mut out()),
+        Task::Settings(format) => Ok(out().write_all(settings_page(format).as_bytes())?),
+        Task::Health(url) => health::run(url.as_deref(), &settings(RootsNeed::NotNeeded)?),
         Task::Token(name) => token::run(&name, &mut out()),
         Task::VerifyAudit { files, head } => audit::run(&files, head.as_deref()),
-        Task::History(request) => {
-            let settings = load(&cli, RootsNeed::Needed)?.settings;
-            history::run(&settings, &request, &mut out())
-        }
+        Task::History(request) => history::run(&settings(RootsNeed::Needed)?, &request, &mut out()),
         Task::Completions(shell) => Ok(completions::print(shell, command(), &mut out())?),
         Task::Man => Ok(out().write_all(&man::page(command())?)?),
-        Task::Call {
-            request,
-            remote: Some(remote),
-        } => call::run_remote(&remote, cli.first_toolset(), &request),
-        Task::Call {
-            request,
-            remote: None,
-        } => call::run(&load(&cli, RootsNeed::Needed)?.settings, &request),
+        Task::Call { request, remote } => match remote {
+            Some(remote) => call::run_remote(&remote, cli.first_toolset(), &request),
+            None => call::run(&settings(RootsNeed::Needed)?, &request),
+        },
+    }
+}
+
+fn settings_page(format: SettingsFormat) -> String {
+    match format {
+        SettingsFormat::Markdown => settings::reference(),
+        SettingsFormat::Yaml => settings::sample(),
     }
 }
 
