@@ -49,17 +49,7 @@ pub(crate) fn with_grants(
 ) -> Deployment {
     Deployment {
         roots,
-        limits: Arc::new(ops::Limits {
-            max_full_read_size: settings.max_full_read_size,
-            max_file_size: settings.max_file_size,
-            max_viewed_size: match settings.is_max_file_size_given {
-                true => settings.max_file_size.min(ops::WHOLE_FILE_MAX),
-                false => ops::WHOLE_FILE_MAX,
-            },
-            search_timeout: settings.search_timeout,
-            search_memory: settings.search_memory,
-            durability: settings.durability,
-        }),
+        limits: Arc::new(limits(settings)),
         users,
         request_timeout: settings.request_timeout,
         max_concurrent_calls: settings.max_concurrent_calls,
@@ -80,6 +70,20 @@ pub(crate) fn with_grants(
         },
         recorder: None,
         observer: None,
+    }
+}
+
+fn limits(settings: &Settings) -> ops::Limits {
+    ops::Limits {
+        max_full_read_size: settings.max_full_read_size,
+        max_file_size: settings.max_file_size,
+        max_viewed_size: match settings.is_max_file_size_given {
+            true => settings.max_file_size.min(ops::WHOLE_FILE_MAX),
+            false => ops::WHOLE_FILE_MAX,
+        },
+        search_timeout: settings.search_timeout,
+        search_memory: settings.search_memory,
+        durability: settings.durability,
     }
 }
 

@@ -135,20 +135,38 @@ fn open_directory(
     cluster: Option<&Arc<Cluster>>,
 ) -> io::Result<Root> {
     let opened = for_audience(Root::open(&root.path)?, audience);
-    // A directory that the server may create is for writing.
-    let is_storage = root.on_missing == OnMissingRoot::Create;
-    match access(&opened) {
-        Some(access) if access.readable && access.executable => {}
-        _ => return Err(io::ErrorKind::PermissionDenied.into()),
-    }
-    if is_storage && !takes_files(&opened) {
-        return Err(io::Error::other("no file can be made in it"));
-    }
+    check_usable(&opened, root)?;
     let opened = if root.host_paths {
         opened.taking_host_paths()
     } else {
         opened
     };
+    let opened = with_records(opened, root, cluster)?;
+    // The globs were read when the settings were.
+    match View::new(&[], &root.deny).map_err(io::Error::other)? {
+        Some(view) => Ok(opened.seen_through(Arc::new(view))),
+        None => Ok(opened),
+    }
+}
+
+/// A directory has to be readable; one that the server may create is for writing.
+fn check_usable(opened: &Root, root: &RootSettings) -> io::Result<()> {
+    match access(opened) {
+        Some(access) if access.readable && access.executable => {}
+        _ => return Err(io::ErrorKind::PermissionDenied.into()),
+    }
+    if root.on_missing == OnMissingRoot::Create && !takes_files(opened) {
+        return Err(io::Error::other("no file can be made in it"));
+    }
+    Ok(())
+}
+
+/// The root with what is kept about it: its quota's count, what replicas share, and its history.
+fn with_records(
+    opened: Root,
+    root: &RootSettings,
+    cluster: Option<&Arc<Cluster>>,
+) -> io::Result<Root> {
     let opened = match root.quota {
         Some(quota) => opened.with_quota(quota)?,
         None => opened,
@@ -157,16 +175,11 @@ fn open_directory(
         Some(cluster) => opened.with_cluster(Arc::clone(cluster), &root.name)?,
         None => opened,
     };
-    let opened = match &root.history {
+    match &root.history {
         Some(kept) if root.access == RootAccess::ReadWrite => {
-            opened.with_history(history_settings(kept))?
+            opened.with_history(history_settings(kept))
         }
-        _ => opened,
-    };
-    // The globs were read when the settings were.
-    match View::new(&[], &root.deny).map_err(io::Error::other)? {
-        Some(view) => Ok(opened.seen_through(Arc::new(view))),
-        None => Ok(opened),
+        _ => Ok(opened),
     }
 }
 

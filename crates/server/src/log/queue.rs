@@ -108,7 +108,7 @@ impl LineQueue {
         let ready = output.reserve();
         state.failing.store(ready.is_err(), Ordering::Relaxed);
         let own = Arc::clone(&state);
-        let work = move || write_lines(&waiting, &own, format, output);
+        let work = move || write_lines(&waiting, LineWriter::new(output, &own, format));
         thread::Builder::new().name("log".to_owned()).spawn(work)?;
         Ok(LineQueue {
             lines,
@@ -190,48 +190,13 @@ impl Recorder for LineQueue {
 
 /// Writes lines until the last sender is gone. Lines are written in batches: waking this thread and writing for each of
 /// thousands of lines a second would cost as much as the calls they record.
-fn write_lines(
-    waiting: &Receiver<QueueItem>,
-    state: &QueueState,
-    format: LineFormat,
-    output: impl LogOutput,
-) {
-    let mut writer = LineWriter {
-        output,
-        state,
-        batch: Vec::new(),
-        lines: 0,
-    };
+fn write_lines(waiting: &Receiver<QueueItem>, mut writer: LineWriter<'_, impl LogOutput>) {
     while let Some(first) = next_item(waiting, &mut writer.output) {
-        let mut count = 0;
-        let mut next = Some(first);
-        while let Some(message) = next.take() {
-            match message {
-                QueueItem::Line(line) => {
-                    writer.add(&line);
-                    count += 1;
-                }
-                QueueItem::Reopen => {
-                    writer.write();
-                    writer.output.reopen();
-                    writer.reserve();
-                }
-                QueueItem::Flush(done) => {
-                    writer.write();
-                    // The thread that waits may end the process, so the count must not come later.
-                    writer.write_lost(format);
-                    writer.output.ending();
-                    let _ = done.try_send(());
-                }
-            }
-            if writer.batch.len() < BATCH_SIZE {
-                next = waiting.try_recv().ok();
-            }
-        }
+        let count = writer.take_batch(first, waiting);
         writer.write();
-        state.waiting.fetch_sub(count, Ordering::Relaxed);
-        state.written.notify_waiters();
-        writer.write_lost(format);
+        writer.state.waiting.fetch_sub(count, Ordering::Relaxed);
+        writer.state.written.notify_waiters();
+        writer.write_lost();
         thread::sleep(BATCH_PAUSE);
     }
 }
@@ -254,12 +219,55 @@ fn next_item(waiting: &Receiver<QueueItem>, output: &mut impl LogOutput) -> Opti
 struct LineWriter<'a, Output> {
     output: Output,
     state: &'a QueueState,
+    format: LineFormat,
     batch: Vec<u8>,
     /// How many lines the batch has.
     lines: u64,
 }
 
 impl<Output: LogOutput> LineWriter<'_, Output> {
+    fn new(output: Output, state: &QueueState, format: LineFormat) -> LineWriter<'_, Output> {
+        LineWriter {
+            output,
+            state,
+            format,
+            batch: Vec::new(),
+            lines: 0,
+        }
+    }
+
+    /// Takes in what waits, up to a full batch. Returns how many lines that were.
+    fn take_batch(&mut self, first: QueueItem, waiting: &Receiver<QueueItem>) -> usize {
+        let mut count = 0;
+        let mut next = Some(first);
+        while let Some(item) = next.take() {
+            count += usize::from(matches!(item, QueueItem::Line(_)));
+            self.take(item);
+            if self.batch.len() < BATCH_SIZE {
+                next = waiting.try_recv().ok();
+            }
+        }
+        count
+    }
+
+    fn take(&mut self, item: QueueItem) {
+        match item {
+            QueueItem::Line(line) => self.add(&line),
+            QueueItem::Reopen => {
+                self.write();
+                self.output.reopen();
+                self.reserve();
+            }
+            QueueItem::Flush(done) => {
+                self.write();
+                // The thread that waits may end the process, so the count must not come later.
+                self.write_lost();
+                self.output.ending();
+                let _ = done.try_send(());
+            }
+        }
+    }
+
     fn add(&mut self, line: &[u8]) {
         self.batch.extend_from_slice(line);
         self.lines += 1;
@@ -296,13 +304,13 @@ impl<Output: LogOutput> LineWriter<'_, Output> {
     }
 
     /// Writes how many lines were dropped since the last count, unless lines cannot be written at all.
-    fn write_lost(&mut self, format: LineFormat) {
+    fn write_lost(&mut self) {
         if self.state.failing.load(Ordering::Relaxed) {
             return;
         }
         let lost = self.state.dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            self.add(&lost_line(lost, format));
+            self.add(&lost_line(lost, self.format));
             // A line that says that others are missing is not one of them.
             self.lines = 0;
             self.write();
