@@ -142,22 +142,9 @@ fn argument_rows(
 ) {
     let required = required(schema);
     for (name, property) in properties {
-        let needed = if required.contains(&name.as_str()) {
-            "yes"
-        } else {
-            "no"
-        };
-        let _ = writeln!(
-            page,
-            "| `{prefix}{name}` | {} | {needed} | {} | {} | {} |",
-            type_of(property),
-            property
-                .get("default")
-                .map(|value| format!("`{value}`"))
-                .unwrap_or_default(),
-            constraints(property),
-            cell(text(property, "description")),
-        );
+        let is_required = required.contains(&name.as_str());
+        let row = argument_row(&format!("{prefix}{name}"), property, is_required);
+        let _ = writeln!(page, "{row}");
         for (inner, dots) in [(Some(property), "."), (property.get("items"), "[].")] {
             if let Some(inner) = inner.and_then(Value::as_object) {
                 let prefix = format!("{prefix}{name}{dots}");
@@ -165,6 +152,17 @@ fn argument_rows(
             }
         }
     }
+}
+
+fn argument_row(name: &str, property: &Value, is_required: bool) -> String {
+    let kind = type_of(property);
+    let needed = if is_required { "yes" } else { "no" };
+    let default = property.get("default");
+    let default = default.map(|value| format!("`{value}`"));
+    let default = default.unwrap_or_default();
+    let constraints = constraints(property);
+    let meaning = cell(text(property, "description"));
+    format!("| `{name}` | {kind} | {needed} | {default} | {constraints} | {meaning} |")
 }
 
 fn reply_table(page: &mut String, schema: &Map<String, Value>) {

@@ -2,8 +2,8 @@
 
 use ops::text::encoding::to_base64;
 use ops::{
-    Body, Contents, Detail, Error, Hidden, List, Listed, Operation, Oversize, Read, ReadRange,
-    StoredForm, TextPolicy, Totals,
+    Body, Contents, Detail, Error, Hidden, List, Listed, Operation, Oversize, Place, Read,
+    ReadRange, StoredForm, TextPolicy, Totals,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,17 +89,7 @@ impl Tool for ViewTool {
             form: StoredForm::AsStored,
         };
         match read.run(&call.context) {
-            Err(Error::IsADirectory { .. }) => {
-                let list = List {
-                    place,
-                    max_depth: Some(1),
-                    hidden: Hidden::Skip,
-                    pattern: None,
-                    detail: Detail::Names,
-                    max_entries: List::MAX_ENTRIES,
-                };
-                Ok(directory(&list.run(&call.context)?))
-            }
+            Err(Error::IsADirectory { .. }) => Ok(directory(&listed(place, call)?)),
             contents => Ok(file(contents?)),
         }
     }
@@ -120,6 +110,18 @@ impl Tool for ViewTool {
         }
         Some(text)
     }
+}
+
+fn listed(place: Place, call: &Call) -> ops::Result<Listed> {
+    let list = List {
+        place,
+        max_depth: Some(1),
+        hidden: Hidden::Skip,
+        pattern: None,
+        detail: Detail::Names,
+        max_entries: List::MAX_ENTRIES,
+    };
+    list.run(&call.context)
 }
 
 /// The lines that a range names.

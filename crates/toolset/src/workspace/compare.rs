@@ -60,17 +60,7 @@ impl Tool for CompareTool {
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let named = arguments.other.as_ref();
-        let other = match (named, &arguments.at) {
-            (Some(other), _) => other.clone(),
-            (None, Some(_)) => arguments.path.clone(),
-            (None, None) => {
-                return Err(Error::InvalidArgument {
-                    argument: "other",
-                    reason: "it is required, or at for what path was".to_owned(),
-                });
-            }
-        };
+        let other = arguments.other_path()?.to_owned();
         let place = call.place(&arguments.path)?;
         let other_place = call.destination(&other)?;
         let compared = match &arguments.at {
@@ -93,5 +83,19 @@ impl Tool for CompareTool {
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         Some(reply.comparison.text())
+    }
+}
+
+impl Arguments {
+    /// What `path` is compared with: something else, or what it was.
+    fn other_path(&self) -> ops::Result<&str> {
+        match (&self.other, &self.at) {
+            (Some(other), _) => Ok(other),
+            (None, Some(_)) => Ok(&self.path),
+            (None, None) => Err(Error::InvalidArgument {
+                argument: "other",
+                reason: "it is required, or at for what path was".to_owned(),
+            }),
+        }
     }
 }

@@ -9,7 +9,7 @@ use ops::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit_words::{ChangedPart, add_changes, syntax_warning};
+use super::edit_words::{ChangedPart, add_changes, syntax_warnings};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
@@ -200,13 +200,13 @@ fn reply(root: String, dry_run: bool, edited: EditedFiles) -> Reply {
     let changes = files
         .clone()
         .map(|file| (file.path.as_str(), &*file.changes));
-    let faults = files.filter_map(|file| Some(syntax_warning(&file.path, file.fault.as_ref()?)));
+    let faults = files.map(|file| (file.path.as_str(), file.fault.as_ref()));
     let folded = edited.folded.iter();
     Reply {
         root,
         dry_run,
         changes: ChangedPart::of(changes),
-        warnings: faults.collect(),
+        warnings: syntax_warnings(faults),
         notes: folded.map(|number| folded_note(*number)).collect(),
         files: edited.files.into_iter().map(FileReply::from).collect(),
     }

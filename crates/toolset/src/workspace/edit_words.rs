@@ -53,8 +53,17 @@ pub(super) fn add_changes(text: &mut TextLines, changes: &[ChangedPart], several
     }
 }
 
-/// Says that a file no longer parses.
-pub(super) fn syntax_warning(path: &str, fault: &SyntaxFault) -> String {
+/// Says which files no longer parse.
+pub(super) fn syntax_warnings<'f>(
+    files: impl Iterator<Item = (&'f str, Option<&'f SyntaxFault>)>,
+) -> Vec<String> {
+    let broken = files.filter_map(|(path, fault)| Some((path, fault?)));
+    broken
+        .map(|(path, fault)| syntax_warning(path, fault))
+        .collect()
+}
+
+fn syntax_warning(path: &str, fault: &SyntaxFault) -> String {
     let path = shown(path);
     let SyntaxFault {
         language, reason, ..

@@ -183,12 +183,7 @@ impl Tool for GrepTool {
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
         match &reply.files {
-            Some(files) => files.iter().for_each(|file| {
-                match file.count {
-                    Some(count) => lines.line(format_args!("{count}\t{}", shown(&file.file))),
-                    None => lines.line(shown(&file.file)),
-                };
-            }),
+            Some(files) => files.iter().for_each(|file| file.add_to(&mut lines)),
             None => {
                 let files = reply.matches.chunk_by(|one, next| one.file == next.file);
                 files.for_each(|matches| add_matches(&mut lines, matches));
@@ -197,17 +192,7 @@ impl Tool for GrepTool {
         if reply.matches.iter().any(|found| found.line_number < 0) {
             lines.note("lines are counted from the file's end, as offset_lines of read_file is");
         }
-        SearchEnd {
-            found: reply.total_matches,
-            files_searched: reply.files_searched,
-            unread: reply.unread.as_ref(),
-            lines_in_parts: reply.lines_in_parts,
-            is_truncated: reply.truncated,
-            is_from_end: reply.from_end,
-            is_timed_out: reply.timed_out,
-            narrow: "raise max_results or narrow path, pattern or glob_filter",
-        }
-        .add_notes(&mut lines);
+        reply.end().add_notes(&mut lines);
         Some(lines.finish())
     }
 
@@ -322,6 +307,31 @@ fn reply(root: String, output: GrepOutput, mut grepped: Grepped) -> Reply {
         from_end: false,
         files,
         matches: matches(grepped),
+    }
+}
+
+impl GrepFile {
+    fn add_to(&self, lines: &mut TextLines) {
+        match self.count {
+            Some(count) => lines.line(format_args!("{count}\t{}", shown(&self.file))),
+            None => lines.line(shown(&self.file)),
+        };
+    }
+}
+
+impl Reply {
+    /// How the search ended.
+    fn end(&self) -> SearchEnd<'_> {
+        SearchEnd {
+            found: self.total_matches,
+            files_searched: self.files_searched,
+            unread: self.unread.as_ref(),
+            lines_in_parts: self.lines_in_parts,
+            is_truncated: self.truncated,
+            is_from_end: self.from_end,
+            is_timed_out: self.timed_out,
+            narrow: "raise max_results or narrow path, pattern or glob_filter",
+        }
     }
 }
 

@@ -87,29 +87,16 @@ impl Tool for ListFolder {
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let list = List {
-            place: call.place(&arguments.path)?,
-            max_depth: Some(arguments.depth),
-            hidden: Hidden::Include,
-            pattern: None,
-            detail: Detail::Metadata,
-            max_entries: List::MAX_ENTRIES,
-        };
-        let listed = list.run(&call.context)?;
+        let listed = request(&arguments, call)?.run(&call.context)?;
         let is_tree = arguments.depth > 1;
         let mut entries = listed.entries;
         if is_tree {
             // What is in a directory comes right behind it.
             entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
         }
-        let base = listed
-            .path
-            .split('/')
-            .filter(|name| !matches!(*name, "" | "."));
-        let base = base.count();
-        let entries = entries
-            .iter()
-            .filter_map(|entry| item(entry, base, is_tree));
+        let base = depth(&listed.path);
+        let entries = entries.iter();
+        let entries = entries.filter_map(|entry| item(entry, base, is_tree));
         let entries: Vec<Item> = entries.collect();
         Ok(Reply {
             root: arguments.root,
@@ -134,6 +121,23 @@ impl Tool for ListFolder {
         }
         Some(lines.finish())
     }
+}
+
+fn request(arguments: &Arguments, call: &Call) -> ops::Result<List> {
+    Ok(List {
+        place: call.place(&arguments.path)?,
+        max_depth: Some(arguments.depth),
+        hidden: Hidden::Include,
+        pattern: None,
+        detail: Detail::Metadata,
+        max_entries: List::MAX_ENTRIES,
+    })
+}
+
+/// How many directories down a path is.
+fn depth(path: &str) -> usize {
+    let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
+    names.count()
 }
 
 fn entry_line(entry: &Item) -> String {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ops::text::patch::HunkPlace;
 use ops::{Error, Patch, PatchTarget, Patched, Place, WriteEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit_words::{ChangedPart, add_changes, syntax_warning};
+use super::edit_words::{ChangedPart, add_changes, syntax_warnings};
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, counted, shown};
@@ -115,19 +116,8 @@ impl Tool for PatchFile {
     }
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
-        let if_version = arguments.if_version.as_deref();
-        let target = match &arguments.path {
-            Some(path) => PatchTarget::File(versioned(call.place(path)?, if_version)?),
-            None if if_version.is_some() => {
-                return Err(Error::InvalidArgument {
-                    argument: "if_version",
-                    reason: "it is of one file: give path too".to_owned(),
-                });
-            }
-            None => PatchTarget::Named(Arc::clone(&call.place("")?.root)),
-        };
         let patch = Patch {
-            target,
+            target: target(&arguments, call)?,
             patch: arguments.patch,
         };
         let names_files = arguments.path.is_none();
@@ -167,6 +157,15 @@ impl FileReply {
     }
 }
 
+impl From<&HunkPlace> for HunkReply {
+    fn from(hunk: &HunkPlace) -> HunkReply {
+        HunkReply {
+            line: hunk.line as u64,
+            offset: hunk.offset,
+        }
+    }
+}
+
 impl From<&Patched> for FileReply {
     fn from(file: &Patched) -> FileReply {
         FileReply {
@@ -176,6 +175,21 @@ impl From<&Patched> for FileReply {
             size: file.size,
             version: told(file.version.as_ref()),
         }
+    }
+}
+
+fn target(arguments: &Arguments, call: &Call) -> ops::Result<PatchTarget> {
+    let if_version = arguments.if_version.as_deref();
+    match &arguments.path {
+        Some(path) => {
+            let place = versioned(call.place(path)?, if_version)?;
+            Ok(PatchTarget::File(place))
+        }
+        None if if_version.is_some() => Err(Error::InvalidArgument {
+            argument: "if_version",
+            reason: "it is of one file: give path too".to_owned(),
+        }),
+        None => Ok(PatchTarget::Named(Arc::clone(&call.place("")?.root))),
     }
 }
 
@@ -191,18 +205,13 @@ fn places(arguments: &Arguments, call: &Call) -> Vec<Place> {
 
 fn reply(root: String, patched: &[Patched]) -> Reply {
     let hunks = patched.iter().flat_map(|file| &file.hunks);
-    let hunks: Vec<HunkReply> = hunks
-        .map(|hunk| HunkReply {
-            line: hunk.line as u64,
-            offset: hunk.offset,
-        })
-        .collect();
+    let hunks: Vec<HunkReply> = hunks.map(HunkReply::from).collect();
     let files: Vec<FileReply> = patched.iter().map(FileReply::from).collect();
     let changes = patched
         .iter()
         .map(|file| (file.path.as_str(), &*file.changes));
     let faults = patched.iter();
-    let faults = faults.filter_map(|file| Some(syntax_warning(&file.path, file.fault.as_ref()?)));
+    let faults = faults.map(|file| (file.path.as_str(), file.fault.as_ref()));
     let first = files.first();
     Reply {
         root,
@@ -213,7 +222,7 @@ fn reply(root: String, patched: &[Patched]) -> Reply {
         size: first.map_or(0, |file| file.size),
         version: first.and_then(|file| file.version.clone()),
         changes: ChangedPart::of(changes),
-        warnings: faults.collect(),
+        warnings: syntax_warnings(faults),
         files,
     }
 }

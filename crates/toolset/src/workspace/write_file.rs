@@ -8,7 +8,7 @@ use ops::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit_words::syntax_warning;
+use super::edit_words::syntax_warnings;
 use super::versions::{add_version, in_line, told, versioned};
 use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, shown};
@@ -226,7 +226,7 @@ fn reply(root: String, written: &[Written], modes: &[Mode], several: bool) -> Re
     });
     let mut files: Vec<FileReply> = files.collect();
     let faults = written.iter();
-    let faults = faults.filter_map(|file| Some(syntax_warning(&file.path, file.fault.as_ref()?)));
+    let faults = faults.map(|file| (file.path.as_str(), file.fault.as_ref()));
     let first = files.first();
     let reply = Reply {
         root,
@@ -235,7 +235,7 @@ fn reply(root: String, written: &[Written], modes: &[Mode], several: bool) -> Re
         mode: first.map(|file| file.mode).unwrap_or_default(),
         created: first.is_some_and(|file| file.created),
         version: first.and_then(|file| file.version.clone()),
-        warnings: faults.collect(),
+        warnings: syntax_warnings(faults),
         files: Vec::new(),
     };
     if !several {
