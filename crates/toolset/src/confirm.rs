@@ -77,21 +77,23 @@ pub(crate) fn consent(grants: &[&RootGrant], definition: &Definition, set: &str)
     let changed = uses
         .iter()
         .filter(|(access, _)| *access != PlaceAccess::Read || !(removes || writes));
-    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
     changed.fold(Consent::default(), |all, (access, grant)| {
         let Some(rule) = &grant.confirm else {
             return all;
         };
         let is_source = *access == PlaceAccess::Remove && writes;
         let is_target = *access == PlaceAccess::Write && removes;
-        let tools = rule.tools.as_ref();
+        let mut tools = rule.tools.iter();
         Consent {
             removes: least(all.removes, rule.removes.filter(|_| !is_target)),
             overwrites: least(all.overwrites, rule.overwrites.filter(|_| !is_source)),
-            asks_always: all.asks_always
-                || tools.is_some_and(|tools| tools.allows(set, definition.name)),
+            asks_always: all.asks_always || tools.any(|tools| tools.allows(set, definition.name)),
         }
     })
+}
+
+fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 /// A call about which a person may have to be asked.
@@ -130,19 +132,24 @@ impl AskedCall<'_> {
         json!({
             "mode": "form",
             "message": message,
-            "requestedSchema": {
-                "type": "object",
-                "properties": {
-                    "confirm": {
-                        "type": "boolean",
-                        "title": "Go ahead",
-                        "description": "Yes lets this one call do it."
-                    }
-                },
-                "required": ["confirm"]
-            }
+            "requestedSchema": answer_schema(),
         })
     }
+}
+
+/// What a person is asked to fill in.
+fn answer_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "confirm": {
+                "type": "boolean",
+                "title": "Go ahead",
+                "description": "Yes lets this one call do it."
+            }
+        },
+        "required": ["confirm"]
+    })
 }
 
 /// A value whose maps are sorted, so that the same arguments are the same text.
@@ -328,6 +335,19 @@ fn cannot_ask(planned: Planned, limits: Consent, tool: &str) -> String {
     let head = format!(
         "a person has to confirm this call, which would {would}, and this client cannot ask one (it has no elicitation)"
     );
+    if limits.asks_always {
+        return format!(
+            "{head}; {tool} always asks here: use another tool, or let the operator take it out of roots[].confirm"
+        );
+    }
+    match with_less(planned, limits) {
+        None => format!("{head}; the operator can change roots[].confirm"),
+        Some(less) => format!("{head}; {less}, or let the operator raise roots[].confirm"),
+    }
+}
+
+/// What would pass unasked, if a smaller call would.
+fn with_less(planned: Planned, limits: Consent) -> Option<String> {
     let most = |limit: Option<u64>, count: u64, verb: &str| {
         let limit = limit.filter(|limit| count > *limit && *limit > 0)?;
         Some(format!("{verb} at most {limit} files with one call"))
@@ -337,18 +357,7 @@ fn cannot_ask(planned: Planned, limits: Consent, tool: &str) -> String {
         most(limits.overwrites, planned.overwrites, "overwrite"),
     ];
     let less: Vec<String> = less.into_iter().flatten().collect();
-    if limits.asks_always {
-        return format!(
-            "{head}; {tool} always asks here: use another tool, or let the operator take it out of roots[].confirm"
-        );
-    }
-    match less.is_empty() {
-        true => format!("{head}; the operator can change roots[].confirm"),
-        false => format!(
-            "{head}; {}, or let the operator raise roots[].confirm",
-            less.join(" and ")
-        ),
-    }
+    (!less.is_empty()).then(|| less.join(" and "))
 }
 
 impl Failure {
