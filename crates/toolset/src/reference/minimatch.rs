@@ -77,26 +77,36 @@ fn closing(text: &str) -> Option<usize> {
 
 /// What stands between braces, separated by commas or as a range.
 fn choices(inside: &str) -> Option<Vec<String>> {
-    let mut choices = vec![String::new()];
-    let mut depth = 0_usize;
-    for character in inside.chars() {
-        match character {
-            ',' if depth == 0 => choices.push(String::new()),
-            other => {
-                depth = match other {
-                    '{' => depth + 1,
-                    '}' => depth.saturating_sub(1),
-                    _ => depth,
-                };
-                if let Some(last) = choices.last_mut() {
-                    last.push(other);
-                }
-            }
-        }
-    }
+    let choices = separated(inside);
     if choices.len() > 1 {
         return Some(choices);
     }
+    range(inside)
+}
+
+/// What commas separate that are in no braces of their own.
+fn separated(inside: &str) -> Vec<String> {
+    let mut done = Vec::new();
+    let mut last = String::new();
+    let mut depth = 0_usize;
+    for character in inside.chars() {
+        if character == ',' && depth == 0 {
+            done.push(std::mem::take(&mut last));
+            continue;
+        }
+        depth = match character {
+            '{' => depth + 1,
+            '}' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        last.push(character);
+    }
+    done.push(last);
+    done
+}
+
+/// The numbers of a range such as `1..3`, unless they are too many.
+fn range(inside: &str) -> Option<Vec<String>> {
     let (from, to) = inside.split_once("..")?;
     let (from, to): (i32, i32) = (from.parse().ok()?, to.parse().ok()?);
     let count = usize::try_from(from.abs_diff(to)).unwrap_or(usize::MAX);
@@ -137,31 +147,27 @@ fn one_name(text: &str) -> Result<String, String> {
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let after = rest.get(character.len_utf8()..).unwrap_or_default();
-        if let Some((group, left)) = group(character, after)? {
-            regex.push_str(&group);
-            rest = left;
-            continue;
-        }
-        rest = after;
-        match character {
-            '*' => regex.push_str("[^/]*"),
-            '?' => regex.push_str("[^/]"),
-            '\\' => {
-                let escaped = after.chars().next().unwrap_or('\\');
-                push_literal(&mut regex, escaped);
-                rest = after.get(escaped.len_utf8()..).unwrap_or_default();
-            }
-            '[' => match class(after) {
-                Some((class, left)) => {
-                    regex.push_str(&class);
-                    rest = left;
-                }
-                None => push_literal(&mut regex, '['),
-            },
-            other => push_literal(&mut regex, other),
-        }
+        let group = group(character, after)?;
+        let (part, left) = group.unwrap_or_else(|| single(character, after));
+        regex.push_str(&part);
+        rest = left;
     }
     Ok(regex)
+}
+
+/// A character that begins no group, or the class that it begins, and what follows after it.
+fn single(character: char, after: &str) -> (String, &str) {
+    match character {
+        '*' => ("[^/]*".to_owned(), after),
+        '?' => ("[^/]".to_owned(), after),
+        '\\' => {
+            let escaped = after.chars().next().unwrap_or('\\');
+            let left = after.get(escaped.len_utf8()..).unwrap_or_default();
+            (literal(escaped), left)
+        }
+        '[' => class(after).unwrap_or_else(|| (literal('['), after)),
+        other => (literal(other), after),
+    }
 }
 
 /// A group such as `+(a|b)` that begins with this character, and what follows after it.
@@ -199,18 +205,19 @@ fn class(text: &str) -> Option<(String, &str)> {
     for character in inside.get(..end)?.chars() {
         match character {
             '-' => class.push('-'),
-            other => push_literal(&mut class, other),
+            other => class.push_str(&literal(other)),
         }
     }
     class.push(']');
     Some((class, inside.get(end + 1..)?))
 }
 
-fn push_literal(regex: &mut String, character: char) {
+fn literal(character: char) -> String {
     if character.is_ascii_punctuation() && !matches!(character, '_' | '/') {
-        regex.push('\\');
+        format!("\\{character}")
+    } else {
+        character.to_string()
     }
-    regex.push(character);
 }
 
 #[cfg(test)]

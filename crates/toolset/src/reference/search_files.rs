@@ -85,8 +85,11 @@ pub(super) fn found(
         order: GlobOrder::Path,
         exclude,
     };
-    let found = glob.run(&call.context)?;
-    // A part would look like all of it.
+    complete(glob.run(&call.context)?)
+}
+
+/// Refuses a part of what matches, because it would look like all of it.
+fn complete(found: Globbed) -> ops::Result<Globbed> {
     if found.timed_out {
         return Err(ops::Error::Timeout);
     }

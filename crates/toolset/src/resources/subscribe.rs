@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ops::{Cancel, Context, Limits, Operation, TreeChanges, Watch, Watched};
+use ops::{Cancel, Context, Limits, Operation, Place, TreeChanges, Watch, Watched};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -146,29 +146,27 @@ async fn look(
 }
 
 fn told(root: &str, own: &str, seen: &TreeChanges) -> ResourceChange {
-    let unsure = match seen {
-        TreeChanges {
-            overflowed: true, ..
-        } => Some(
-            "so much changed at once that the system dropped some of it; look at everything again",
-        ),
-        TreeChanges {
-            incomplete: true, ..
-        } => Some("there are too many directories below it to watch them all"),
-        TreeChanges {
-            truncated: true, ..
-        } => Some("too much changed to tell it one by one; look at everything again"),
-        seen if seen.changes.len() > TOLD_MAX => {
-            Some("too much changed to tell it one by one; look at everything again")
-        }
-        _ => None,
-    };
+    let unsure = unsure(seen);
     let below = seen.changes.iter().filter(|_| unsure.is_none());
     let below = below.map(|(path, _)| uri::of(root, path));
     ResourceChange {
         below: below.filter(|below| below != own).collect(),
         unsure,
     }
+}
+
+/// Why more may have changed than can be told, if so.
+fn unsure(seen: &TreeChanges) -> Option<&'static str> {
+    if seen.overflowed {
+        return Some(
+            "so much changed at once that the system dropped some of it; look at everything again",
+        );
+    }
+    if seen.incomplete {
+        return Some("there are too many directories below it to watch them all");
+    }
+    let is_too_much = seen.truncated || seen.changes.len() > TOLD_MAX;
+    is_too_much.then_some("too much changed to tell it one by one; look at everything again")
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -236,18 +234,7 @@ async fn subscribe(
 ) -> Result<Ended, Failure> {
     let client = Arc::clone(&call.caller.allowance);
     let counted = admission.subscriptions().enter(&client)?;
-    let watch = Watch {
-        place: call.place(&arguments.path)?,
-        most: DIRECTORIES_MAX,
-    };
-    // It outlives the call, whose room for a reply is not its own.
-    let context = Context {
-        room: None,
-        ..call.context.clone()
-    };
-    let watched = admission
-        .run(&client, move || watch.run(&context))
-        .await??;
+    let watched = begin(call.place(&arguments.path)?, &call, admission).await?;
     let notes = notes(&watched.report());
     let reply = Reply { meta: meta(&notes) };
     let reply = halves(&reply, |_| None, call.replies)?;
@@ -260,6 +247,20 @@ async fn subscribe(
         _counted: counted,
     });
     Ok(Ended::Reply(reply))
+}
+
+async fn begin(place: Place, call: &Call, admission: &Admission) -> Result<Watched, Failure> {
+    let watch = Watch {
+        place,
+        most: DIRECTORIES_MAX,
+    };
+    // It outlives the call, whose room for a reply is not its own.
+    let context = Context {
+        room: None,
+        ..call.context.clone()
+    };
+    let begun = admission.run(&call.caller.allowance, move || watch.run(&context));
+    Ok(begun.await??)
 }
 
 fn notes(seen: &TreeChanges) -> Vec<&'static str> {

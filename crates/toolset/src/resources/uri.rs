@@ -37,17 +37,7 @@ impl fmt::Display for BadUri {
 /// Reads a URI. Characters that should have been encoded are taken as they are, because clients leave many of them.
 pub fn parse(uri: &str) -> Result<ResourcePlace, BadUri> {
     let rest = after_scheme(uri)?;
-    if let Some(mark) = rest.find(['?', '#']) {
-        let (mark, encoded) = match rest.get(mark..) {
-            Some(rest) if rest.starts_with('?') => ("?", "%3F"),
-            _ => ("#", "%23"),
-        };
-        let fault = format!("a {mark} in a name is written {encoded}");
-        return Err(bad(uri, &fault));
-    }
-    if rest.contains(['{', '}']) {
-        let fault =
-            "it is a template: put a path in the place of {+path}, and write braces as %7B and %7D";
+    if let Some(fault) = unencoded(rest) {
         return Err(bad(uri, fault));
     }
     let (root, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -67,6 +57,18 @@ pub fn parse(uri: &str) -> Result<ResourcePlace, BadUri> {
             path
         },
     })
+}
+
+/// What is wrong if a character is not encoded that means something else in a URI or a template.
+fn unencoded(rest: &str) -> Option<&'static str> {
+    match rest.chars().find(|character| "?#".contains(*character)) {
+        Some('?') => return Some("a ? in a name is written %3F"),
+        Some(_) => return Some("a # in a name is written %23"),
+        None => {}
+    }
+    rest.contains(['{', '}']).then_some(
+        "it is a template: put a path in the place of {+path}, and write braces as %7B and %7D",
+    )
 }
 
 /// The URI of a place.
