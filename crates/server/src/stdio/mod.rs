@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::{
-    Connection, Incoming, LiveChange, LiveServer, Message, Origin, Outbox, Refused, Request,
-    Server, message,
+    Connection, Following, Incoming, LiveChange, LiveServer, Message, Origin, Outbox, Refused,
+    Request, Server, message,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
@@ -35,65 +35,26 @@ pub(crate) async fn serve(
     converse(server, read, write, max_message_size, shutdown).await;
 }
 
-async fn converse<R, W>(
+async fn converse(
     server: LiveServer,
-    read: R,
-    write: W,
+    read: impl AsyncRead + Unpin,
+    write: impl AsyncWrite + Unpin + Send + 'static,
     max_message_size: usize,
     shutdown: CancellationToken,
-) where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let (replies, waiting) = Output::new(WAITING_REPLIES);
     let unheard = CancellationToken::new();
     let writer = tokio::spawn(lines::write_all(write, waiting, unheard.clone()));
-    let client = StdioClient {
-        connection: Connection::lasting(server.clone(), Arc::new(replies.clone())),
-        outbox: Arc::new(replies.clone()),
-        replies,
-        max_message_size,
-    };
-    let mut lines = InputLines::new(read, max_message_size);
-    let listening = async {
-        loop {
-            client.replies.has_room().await;
-            if client.hear(lines.next().await).await.is_none() {
-                return;
-            }
-        }
-    };
-    let mut following = server.follow();
-    let telling = async {
-        loop {
-            if following.next().await == LiveChange::Tools {
-                client.connection.tell_tools_changed();
-            }
-        }
-    };
+    let client = StdioClient::new(&server, replies, max_message_size);
     tokio::select! {
         // Nobody can answer our questions any more; everything else runs on to its reply.
-        () = listening => client.connection.end_questions(),
+        () = client.hear_all(read) => client.connection.end_questions(),
         () = shutdown.cancelled() => {}
         // Nobody can read the results any more.
         () = unheard.cancelled() => client.connection.hang_up(),
-        () = telling => {}
+        () = client.tell_changes(server.follow()) => {}
     }
-    client.connection.end_subscriptions();
-    let server = server.now();
-    server.end_subscriptions();
-    drop(client);
-    end(&server, writer).await;
-}
-
-/// Waits for the last replies. Calls that take too long are cut, which gives each a reply and a line in the log.
-async fn end(server: &Server, mut writer: JoinHandle<()>) {
-    if tokio::time::timeout(FINISHING, &mut writer).await.is_err() {
-        server.service().cut_calls();
-        // The process does not wait for a client that does not read its last replies.
-        let _ = tokio::time::timeout(LAST_REPLIES, writer).await;
-    }
-    let _ = tokio::time::timeout(LAST_REPLIES, server.service().settle()).await;
+    client.end(&server.now(), writer).await;
 }
 
 /// The client on standard input and output.
@@ -105,6 +66,49 @@ struct StdioClient {
 }
 
 impl StdioClient {
+    fn new(server: &LiveServer, replies: Output, max_message_size: usize) -> StdioClient {
+        StdioClient {
+            connection: Connection::lasting(server.clone(), Arc::new(replies.clone())),
+            outbox: Arc::new(replies.clone()),
+            replies,
+            max_message_size,
+        }
+    }
+
+    /// Handles lines until there are no more.
+    async fn hear_all(&self, read: impl AsyncRead + Unpin) {
+        let mut lines = InputLines::new(read, self.max_message_size);
+        loop {
+            self.replies.has_room().await;
+            if self.hear(lines.next().await).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Tells the client whenever there are other tools.
+    async fn tell_changes(&self, mut following: Following) {
+        loop {
+            if following.next().await == LiveChange::Tools {
+                self.connection.tell_tools_changed();
+            }
+        }
+    }
+
+    /// Waits for the last replies. Calls that take too long are cut, which gives each a reply and a line in the log.
+    async fn end(self, server: &Server, mut writer: JoinHandle<()>) {
+        self.connection.end_subscriptions();
+        server.end_subscriptions();
+        // The writer ends once nobody can send it anything.
+        drop(self);
+        if tokio::time::timeout(FINISHING, &mut writer).await.is_err() {
+            server.service().cut_calls();
+            // The process does not wait for a client that does not read its last replies.
+            let _ = tokio::time::timeout(LAST_REPLIES, writer).await;
+        }
+        let _ = tokio::time::timeout(LAST_REPLIES, server.service().settle()).await;
+    }
+
     /// Handles one line; `None` at the end.
     async fn hear(&self, line: Option<InputLine<'_>>) -> Option<()> {
         match line? {
