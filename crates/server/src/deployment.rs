@@ -24,7 +24,7 @@ pub(crate) enum Reopening {
 pub(crate) fn deployment(
     settings: &Settings,
     roots: &Roots,
-    users: Users,
+    users: Arc<Users>,
     reopening: Reopening,
 ) -> Deployment {
     let granted = roots.iter().zip(&settings.roots);
@@ -38,7 +38,7 @@ pub(crate) fn deployment(
         grant(live, own, settings)
     });
     let grants = grants.collect();
-    with_grants(grants, settings, Arc::new(users))
+    with_grants(grants, settings, users)
 }
 
 /// Builds the deployment of the tools in these roots.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use sandbox::{Roots, Users};
+use sandbox::Roots;
 use toolset::{
     Admission, Service, ToolSet, files, guide, memory, memory_tool, reference, workspace,
 };
@@ -29,7 +29,7 @@ pub(crate) fn tools_of(
 
 /// Fails if a configured set could not be served, for one because no root allows any of its tools.
 pub(crate) fn check(settings: &Settings, roots: &Roots) -> Result<()> {
-    let deployment = deployment(settings, roots, Users::default(), Reopening::No);
+    let deployment = deployment(settings, roots, Arc::default(), Reopening::No);
     let admission = Admission::new(deployment);
     for set in &settings.toolsets {
         Service::new(vec![tools_of(*set, settings, None)], Arc::clone(&admission))?;

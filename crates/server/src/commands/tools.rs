@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use sandbox::{Roots, Users};
+use sandbox::Roots;
 use serde_json::json;
 use toolset::{Admission, Service};
 
@@ -39,7 +39,7 @@ fn every_tool(set: Toolset, own: &Settings) -> Result<Service> {
         Admission::new(deployment(
             &settings,
             &Roots::default(),
-            Users::default(),
+            std::sync::Arc::default(),
             Reopening::No,
         )),
     )?)

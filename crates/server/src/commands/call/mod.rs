@@ -31,7 +31,7 @@ use crate::{guide_project, open_roots};
 pub(crate) fn run(settings: &Settings, request: &CallRequest) -> Result<()> {
     let roots = open_roots::open(settings)?;
     let project = guide_project::open(settings)?;
-    let users = Users::load();
+    let users = Arc::new(Users::load());
     sandbox::lock_in(&roots, settings.landlock, &[])?;
     let admission = Admission::new(deployment(settings, &roots, users, Reopening::No));
     let service = service_with(&request.tool, settings, &admission, project.as_ref())?;

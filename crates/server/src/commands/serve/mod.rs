@@ -16,8 +16,9 @@ use anyhow::{Result, anyhow};
 use sandbox::{Exception, ExceptionRights, LiveRoot, Protection, Roots, Users};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
+use tokio_util::sync::CancellationToken;
 use toolset::guide::GuideState;
-use toolset::{Admission, CallObserver, Deployment, Service};
+use toolset::{Admission, CallObserver, Deployment};
 
 use self::reload::{LockedDirectories, ReadAgain, Reloader, ServedPlaces};
 use self::served::Served;
@@ -27,7 +28,7 @@ use crate::deployment::{Reopening, deployment};
 use crate::guide_project::{self, GuideProject};
 use crate::http::{self, CredentialStore, DoorLimits, HttpGauges, listener};
 use crate::in_force::InForce;
-use crate::log::{self, AuditFile};
+use crate::log::{self, AuditFile, Log};
 use crate::operator_files::{self, reason};
 use crate::process_usage::ProcessFigures;
 use crate::settings::{OAuthSettings, RootSettings, Settings, Transport};
@@ -44,49 +45,19 @@ const AFTER_START: Duration = Duration::from_millis(50);
 pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAgain) -> Result<()> {
     sandbox::raise_descriptor_limit();
     let (settings, missing) = open_roots::without_missing(settings);
-    let settings = &settings;
-    let opened = open(settings)?;
-    let (roots, protection) = (opened.roots, opened.protection);
+    let mut opened = open(&settings)?;
 
-    let log = log::start(settings, opened.audit)?;
-    tend_histories(&roots);
+    let log = log::start(&settings, opened.audit.take())?;
+    tend_histories(&opened.roots);
     missing.iter().for_each(warn_of_missing);
     opened.project.iter().for_each(GuideProject::warn);
-    let (listener, admin) = (opened.listener, opened.admin);
-    let board = admin.is_some().then(|| Arc::new(CallBoard::default()));
-    let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
-    let admission = admitting(Deployment {
-        recorder: log.recorder(),
-        observer,
-        ..deployment(settings, &roots, opened.users, reopening(&protection))
-    })?;
+    let shared = SharedParts::new(&settings, &opened, &log)?;
     let (runtime, hangups) = start_runtime()?;
-    let listeners = (listener.as_ref(), admin.as_ref());
-    announce(settings, arguments, listeners, &protection);
-    let shared = SharedParts {
-        admission: Arc::new(InForce::new(admission)),
-        credentials: opened.credentials,
-        gauges: listener.is_some().then(Arc::<HttpGauges>::default),
-        process: opened.process,
-        places: Arc::new(ServedPlaces::new(settings)),
-        guide_state: opened.project.map(|project| project.state),
-    };
-    let page = admin.zip(board);
-    let page = page.map(|(admin, board)| (admin, shared.page(board, &protection)));
+    announce(&settings, arguments, &opened);
+    let hangups = hangups.zip(Some(log.reopener()));
     let ended = runtime.block_on(async {
-        let served = Arc::new(shared.served(settings)?);
-        let reloader = shared.reloader(settings, &served, read_again, (&roots, &protection));
-        begin_background(&shared, hangups.zip(Some((log.reopener(), reloader))));
-        tokio::spawn(after_start(roots.sweeper()));
-        // Roots that the operator takes away are not held open.
-        drop(roots);
-        let parts = ServedParts {
-            listener,
-            shared,
-            served,
-            page,
-        };
-        serve(settings, parts).await
+        let served = shared.begin(&settings, &opened, read_again, hangups)?;
+        serve(&settings, opened, shared, served).await
     });
     runtime.shutdown_timeout(LAST_WORK);
     ended
@@ -119,7 +90,7 @@ struct OpenedParts {
     listener: Option<TcpListener>,
     admin: Option<TcpListener>,
     process: Arc<ProcessFigures>,
-    users: Users,
+    users: Arc<Users>,
     credentials: Arc<CredentialStore>,
     audit: Option<AuditFile>,
     protection: Protection,
@@ -129,46 +100,28 @@ struct OpenedParts {
 fn open(settings: &Settings) -> Result<OpenedParts> {
     let roots = open_roots::open(settings)?;
     tool_sets::check(settings, &roots)?;
-    let project = guide_project::open(settings)?;
-    let listener = match settings.transport {
-        Transport::Stdio => None,
-        Transport::Http => Some(listener::bind(settings)?),
-    };
-    let admin = settings.admin_listen.map(admin::bind).transpose()?;
-    let process = Arc::new(ProcessFigures::open());
-    let users = Users::load();
-    let credentials = Arc::new(CredentialStore::load(settings)?);
     let audit = settings.audit_file.as_deref();
-    let audit = audit.map(|path| audit_file(path, settings)).transpose()?;
-    let resolver = resolver_files(settings);
-    let exceptions = exceptions(settings, &resolver);
-    let protection = sandbox::lock_in(&roots, settings.landlock, &exceptions)?;
     Ok(OpenedParts {
+        project: guide_project::open(settings)?,
+        listener: match settings.transport {
+            Transport::Stdio => None,
+            Transport::Http => Some(listener::bind(settings)?),
+        },
+        admin: settings.admin_listen.map(admin::bind).transpose()?,
+        process: Arc::new(ProcessFigures::open()),
+        users: Arc::new(Users::load()),
+        credentials: Arc::new(CredentialStore::load(settings)?),
+        audit: audit.map(|path| audit_file(path, settings)).transpose()?,
+        // After everything above, which needs files outside the roots.
+        protection: lock_in(&roots, settings)?,
         roots,
-        project,
-        listener,
-        admin,
-        process,
-        users,
-        credentials,
-        audit,
-        protection,
     })
 }
 
-/// Starts what runs beside the calls: SIGHUP, and the issuer's keys.
-fn begin_background(
-    shared: &SharedParts,
-    hangups: Option<(Signal, (impl Fn() + Send + 'static, Reloader))>,
-) {
-    if let Some((hangups, (reopen_audit, reloader))) = hangups {
-        let reloader = Arc::new(reloader);
-        let reload = move || reloader.reload();
-        tokio::spawn(signals::reload_on_hangup(hangups, reopen_audit, reload));
-    }
-    if let Some(oauth) = shared.credentials.oauth().cloned() {
-        tokio::spawn(oauth.keep_keys_fresh());
-    }
+fn lock_in(roots: &Roots, settings: &Settings) -> Result<Protection> {
+    let resolver = resolver_files(settings);
+    let exceptions = exceptions(settings, &resolver);
+    Ok(sandbox::lock_in(roots, settings.landlock, &exceptions)?)
 }
 
 /// Warns of a directory that is not served. Only its name is told: the log holds no host paths.
@@ -200,10 +153,12 @@ async fn after_start(work: impl FnOnce()) {
     work();
 }
 
-/// Builds the list of tools ahead of time, so that the first client does not wait for it.
-fn prepared(service: Service) -> impl FnOnce() {
-    move || {
-        let _ = service.catalogue().listed();
+/// Builds the lists of tools ahead of time, so that the first client does not wait for them.
+fn prepare_lists(served: &Served) {
+    for service in served.services() {
+        tokio::spawn(after_start(move || {
+            let _ = service.catalogue().listed();
+        }));
     }
 }
 
@@ -251,17 +206,11 @@ fn resolver_files(settings: &Settings) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// What was prepared before the process locked itself in, or belongs to all of its transports.
-struct ServedParts {
-    listener: Option<TcpListener>,
-    shared: SharedParts,
-    served: Arc<Served>,
-    page: Option<(TcpListener, AdminOptions)>,
-}
-
 /// What clients and the operator's page share.
 struct SharedParts {
     admission: Arc<InForce<Admission>>,
+    /// Only with the page.
+    board: Option<Arc<CallBoard>>,
     credentials: Arc<CredentialStore>,
     /// Only with HTTP.
     gauges: Option<Arc<HttpGauges>>,
@@ -271,10 +220,31 @@ struct SharedParts {
 }
 
 impl SharedParts {
-    /// The operator's page.
-    fn page(&self, board: Arc<CallBoard>, protection: &Protection) -> AdminOptions {
-        let state = AdminState {
+    fn new(settings: &Settings, opened: &OpenedParts, log: &Log) -> Result<SharedParts> {
+        let board = opened.admin.is_some().then(Arc::<CallBoard>::default);
+        let observer = board.clone().map(|board| board as Arc<dyn CallObserver>);
+        let (users, reopening) = (Arc::clone(&opened.users), reopening(&opened.protection));
+        let admission = admitting(Deployment {
+            recorder: log.recorder(),
+            observer,
+            ..deployment(settings, &opened.roots, users, reopening)
+        })?;
+        let project = opened.project.as_ref();
+        Ok(SharedParts {
+            admission: Arc::new(InForce::new(admission)),
             board,
+            credentials: Arc::clone(&opened.credentials),
+            gauges: opened.listener.is_some().then(Arc::default),
+            process: Arc::clone(&opened.process),
+            places: Arc::new(ServedPlaces::new(settings)),
+            guide_state: project.map(|project| Arc::clone(&project.state)),
+        })
+    }
+
+    /// The operator's page, if there is one.
+    fn page(&self, protection: &Protection) -> Option<AdminOptions> {
+        let state = AdminState {
+            board: self.board.clone()?,
             admission: Arc::clone(&self.admission),
             gauges: self.gauges.clone(),
             process: Arc::clone(&self.process),
@@ -284,17 +254,49 @@ impl SharedParts {
             settings: Arc::clone(&self.places.settings),
             root_risks: InForce::new(None),
         };
-        AdminOptions {
+        Some(AdminOptions {
             host_check: Arc::clone(&self.places.page_host_check),
             credentials: Arc::clone(&self.credentials),
             state,
-        }
+        })
     }
 
-    /// What clients are served.
-    fn served(&self, settings: &Settings) -> Result<Served> {
+    /// Prepares what clients are served, and starts what runs beside their calls.
+    fn begin(
+        &self,
+        settings: &Settings,
+        opened: &OpenedParts,
+        read_again: ReadAgain,
+        hangups: Option<(Signal, impl Fn() + Send + 'static)>,
+    ) -> Result<Arc<Served>> {
         let admission = Arc::clone(&self.admission);
-        Served::start(settings, admission, self.guide_state.clone())
+        let served = Served::start(settings, admission, self.guide_state.clone())?;
+        let served = Arc::new(served);
+        if let Some((hangups, reopen_audit)) = hangups {
+            let reloader = Arc::new(self.reloader(settings, &served, read_again, opened));
+            let reload = move || reloader.reload();
+            tokio::spawn(signals::reload_on_hangup(hangups, reopen_audit, reload));
+        }
+        if let Some(oauth) = self.credentials.oauth().cloned() {
+            tokio::spawn(oauth.keep_keys_fresh());
+        }
+        tokio::spawn(after_start(opened.roots.sweeper()));
+        Ok(served)
+    }
+
+    fn http_options(self, settings: &Settings) -> http::HttpOptions {
+        http::HttpOptions {
+            gauges: self.gauges.unwrap_or_default(),
+            process: self.process,
+            host_check: Arc::clone(&self.places.host_check),
+            credentials: self.credentials,
+            admission: self.admission,
+            guide_state: self.guide_state,
+            max_body_size: settings.max_body_size,
+            door_limits: door_limits(settings),
+            handshake_timeout: settings.handshake_timeout,
+            client_timeout: settings.client_timeout,
+        }
     }
 
     /// What SIGHUP changes.
@@ -303,9 +305,9 @@ impl SharedParts {
         settings: &Settings,
         served: &Arc<Served>,
         read_again: ReadAgain,
-        (roots, protection): (&Roots, &Protection),
+        opened: &OpenedParts,
     ) -> Reloader {
-        let reopening = reopening(protection);
+        let (roots, reopening) = (&opened.roots, reopening(&opened.protection));
         Reloader {
             read: read_again,
             in_force: Mutex::new(settings.clone()),
@@ -319,35 +321,38 @@ impl SharedParts {
     }
 }
 
-async fn serve(settings: &Settings, parts: ServedParts) -> Result<()> {
+async fn serve(
+    settings: &Settings,
+    opened: OpenedParts,
+    shared: SharedParts,
+    served: Arc<Served>,
+) -> Result<()> {
     let shutdown = signals::stop_on_signals()?;
-    let (shared, served) = (parts.shared, parts.served);
-    if let Some((listener, options)) = parts.page {
+    if let Some((listener, options)) = opened.admin.zip(shared.page(&opened.protection)) {
         tokio::spawn(admin::serve(listener, options, shutdown.clone()));
     }
-    for service in served.services() {
-        tokio::spawn(after_start(prepared(service)));
-    }
+    // Roots that the operator takes away are not held open.
+    drop(opened.roots);
+    prepare_lists(&served);
     if let Some(live) = served.stdio() {
         stdio::serve(live.clone(), settings.max_body_size, shutdown.clone()).await;
     }
-    let Some(listener) = parts.listener else {
-        return Ok(());
-    };
-    let options = http::HttpOptions {
-        gauges: shared.gauges.unwrap_or_default(),
-        process: shared.process,
-        host_check: Arc::clone(&shared.places.host_check),
-        credentials: shared.credentials,
-        admission: shared.admission,
-        guide_state: shared.guide_state,
-        max_body_size: settings.max_body_size,
-        door_limits: door_limits(settings),
-        handshake_timeout: settings.handshake_timeout,
-        client_timeout: settings.client_timeout,
-    };
+    match opened.listener {
+        Some(listener) => serve_http(settings, listener, shared, &served, shutdown).await,
+        None => Ok(()),
+    }
+}
+
+async fn serve_http(
+    settings: &Settings,
+    listener: TcpListener,
+    shared: SharedParts,
+    served: &Served,
+    shutdown: CancellationToken,
+) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     service_manager::tell_ready();
+    let options = shared.http_options(settings);
     http::serve(listener, options, served.endpoints(), shutdown).await;
     Ok(())
 }
@@ -364,21 +369,13 @@ fn door_limits(settings: &Settings) -> DoorLimits {
 }
 
 /// Announces on the terminal and in the log which addresses serve clients and the operator.
-fn announce(
-    settings: &Settings,
-    arguments: &[String],
-    (listener, admin): (Option<&TcpListener>, Option<&TcpListener>),
-    protection: &Protection,
-) {
-    let address = listener.and_then(|one| one.local_addr().ok());
+fn announce(settings: &Settings, arguments: &[String], opened: &OpenedParts) {
+    let address_of = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
+    let address = address_of(&opened.listener);
     welcome::greet(settings, address, arguments);
-    let page_address = admin.and_then(|one| one.local_addr().ok());
-    log_started(
-        settings,
-        &place(address),
-        page_address,
-        &protection.to_string(),
-    );
+    let page_address = address_of(&opened.admin);
+    let protection = opened.protection.to_string();
+    log_started(settings, &place(address), page_address, &protection);
 }
 
 /// The address for the log.
@@ -388,16 +385,11 @@ fn place(address: Option<SocketAddr>) -> String {
 
 /// Logs what is served. This is the only INFO line with a host path: that of the config file.
 fn log_started(settings: &Settings, address: &str, admin: Option<SocketAddr>, protections: &str) {
-    let roots: Vec<&str> = settings
-        .roots
-        .iter()
-        .map(|root| root.name.as_str())
-        .collect();
+    let roots = settings.roots.iter();
+    let roots: Vec<&str> = roots.map(|root| root.name.as_str()).collect();
     let toolsets: Vec<&str> = settings.toolsets.iter().map(|set| set.name()).collect();
-    let config = settings
-        .config_file
-        .as_ref()
-        .map(|path| path.to_string_lossy());
+    let config = settings.config_file.as_ref();
+    let config = config.map(|path| path.to_string_lossy());
     tracing::info!(
         address,
         toolsets = toolsets.join(","),

@@ -62,23 +62,8 @@ impl Served {
         let clients = named_clients(settings, &now, &[]);
         let tools = |set: &Toolset| tools_of(*set, settings, guide_state.as_ref());
         let way = match settings.transport {
-            Transport::Stdio => {
-                let sets = settings.toolsets.iter().map(tools).collect();
-                let all = Service::new(sets, now)?;
-                let own = of_stdio(&all, &clients)?;
-                ServedWay::Stdio {
-                    all: InForce::new(all),
-                    live: LiveServer::new(server_of(settings, own)),
-                }
-            }
-            Transport::Http => {
-                let endpoints = settings.toolsets.iter().map(|set| {
-                    let service = Service::new(vec![tools(set)], Arc::clone(&now))?;
-                    let endpoint = endpoint(*set, settings, service, &clients);
-                    Ok((*set, Arc::new(endpoint)))
-                });
-                ServedWay::Http(endpoints.collect::<Result<_>>()?)
-            }
+            Transport::Stdio => way_of_stdio(settings, tools, now, &clients)?,
+            Transport::Http => way_of_http(settings, tools, &now, &clients)?,
         };
         Ok(Served {
             admission,
@@ -131,33 +116,32 @@ impl Served {
     ) -> Result<NextServed> {
         let admission = self.admission.now().again(deployment);
         let clients = named_clients(settings, &admission, &self.clients.now());
-        let tools = |set: &Toolset| tools_of(*set, settings, self.guide_state.as_ref());
-        let way = match &self.way {
-            ServedWay::Stdio { all, .. } => {
-                let sets: Vec<ToolSet> = settings.toolsets.iter().map(tools).collect();
-                let all = all.now().again(sets, Arc::clone(&admission))?;
-                let own = ServedPart {
-                    service: of_stdio(&all, &clients)?,
-                    access: changes(Some(STDIO_CLIENT)),
-                };
-                NextWay::Stdio { all, own }
-            }
-            ServedWay::Http(endpoints) => {
-                let parts = endpoints.iter().map(|(set, endpoint)| {
-                    let before = endpoint.server();
-                    let service = before
-                        .service()
-                        .again(vec![tools(set)], Arc::clone(&admission))?;
-                    Ok(endpoint_parts(service, &clients, changes))
-                });
-                NextWay::Http(parts.collect::<Result<_>>()?)
-            }
-        };
+        let way = self.next_way(settings, &admission, &clients, changes)?;
         Ok(NextServed {
             admission,
             clients,
             way,
         })
+    }
+
+    fn next_way(
+        &self,
+        settings: &Settings,
+        admission: &Arc<Admission>,
+        clients: &[NamedClient],
+        changes: AccessChanges<'_>,
+    ) -> Result<NextWay> {
+        let tools = |set: &Toolset| tools_of(*set, settings, self.guide_state.as_ref());
+        match &self.way {
+            ServedWay::Stdio { all, .. } => {
+                let sets = settings.toolsets.iter().map(tools).collect();
+                let all = all.now().again(sets, Arc::clone(admission))?;
+                next_of_stdio(all, clients, changes)
+            }
+            ServedWay::Http(endpoints) => {
+                next_of_http(endpoints, tools, admission, clients, changes)
+            }
+        }
     }
 
     /// Puts in force what was prepared.
@@ -186,6 +170,65 @@ impl Served {
         let endpoints = self.endpoints();
         endpoints.iter().for_each(|one| one.end_revoked(revoked));
     }
+}
+
+/// All tool sets for the one caller.
+fn way_of_stdio(
+    settings: &Settings,
+    tools: impl Fn(&Toolset) -> ToolSet,
+    admission: Arc<Admission>,
+    clients: &[NamedClient],
+) -> Result<ServedWay> {
+    let sets = settings.toolsets.iter().map(tools).collect();
+    let all = Service::new(sets, admission)?;
+    let own = of_stdio(&all, clients)?;
+    Ok(ServedWay::Stdio {
+        all: InForce::new(all),
+        live: LiveServer::new(server_of(settings, own)),
+    })
+}
+
+/// An endpoint for each tool set.
+fn way_of_http(
+    settings: &Settings,
+    tools: impl Fn(&Toolset) -> ToolSet,
+    admission: &Arc<Admission>,
+    clients: &[NamedClient],
+) -> Result<ServedWay> {
+    let endpoints = settings.toolsets.iter().map(|set| {
+        let service = Service::new(vec![tools(set)], Arc::clone(admission))?;
+        let endpoint = endpoint(*set, settings, service, clients);
+        Ok((*set, Arc::new(endpoint)))
+    });
+    Ok(ServedWay::Http(endpoints.collect::<Result<_>>()?))
+}
+
+fn next_of_stdio(
+    all: Service,
+    clients: &[NamedClient],
+    changes: AccessChanges<'_>,
+) -> Result<NextWay> {
+    let own = ServedPart {
+        service: of_stdio(&all, clients)?,
+        access: changes(Some(STDIO_CLIENT)),
+    };
+    Ok(NextWay::Stdio { all, own })
+}
+
+fn next_of_http(
+    endpoints: &[(Toolset, Arc<Endpoint>)],
+    tools: impl Fn(&Toolset) -> ToolSet,
+    admission: &Arc<Admission>,
+    clients: &[NamedClient],
+    changes: AccessChanges<'_>,
+) -> Result<NextWay> {
+    let parts = endpoints.iter().map(|(set, endpoint)| {
+        let before = endpoint.server();
+        let tools = vec![tools(set)];
+        let service = before.service().again(tools, Arc::clone(admission))?;
+        Ok(endpoint_parts(service, clients, changes))
+    });
+    Ok(NextWay::Http(parts.collect::<Result<_>>()?))
 }
 
 /// Every named client with its own admission. What one used of its limits before stays used.
