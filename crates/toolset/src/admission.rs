@@ -1,5 +1,6 @@
-//! Decides whether a call may run. First the client's rate, then for every root of the call: is it known, does its
-//! allowlist have the tool, may it be changed. No path is parsed before that. Then the call waits for a slot.
+//! Decides whether a call may run. Checked in this order: the client's rate; then, for each root of the call, whether
+//! it is known, whether its allowlist has the tool, and whether it may be changed. No path is parsed before that. Then
+//! the call waits for a slot.
 
 mod reload;
 
@@ -30,7 +31,7 @@ use crate::watch::WatchCounts;
 
 /// How long a client that finds the queue full should wait: by then many of the waiting calls have run.
 pub(crate) const LATER_MS: u64 = 1000;
-/// How long to look whether the directory of a root is gone.
+/// How long the check whether a root's directory is gone may take.
 const LOOK_MAX: Duration = Duration::from_millis(500);
 
 /// Admits the calls of every tool set of the process.
@@ -42,7 +43,7 @@ pub struct Admission {
     /// How many calls of the client may run at once, if it has a limit of its own.
     places: Option<Arc<Semaphore>>,
     max_calls: Option<usize>,
-    /// The roots that exist for others only.
+    /// The roots that only other clients see.
     hidden: HashSet<String>,
     /// Whether others see other roots or tools.
     is_of_client: bool,
@@ -88,12 +89,12 @@ impl Admission {
         })
     }
 
-    /// Whether this is one client's part of the process.
+    /// Whether this admission belongs to one named client.
     pub(crate) fn is_of_client(&self) -> bool {
         self.is_of_client
     }
 
-    /// Takes one of the client's places for calls at once, which is its own until dropped.
+    /// Takes one of the client's slots for simultaneous calls. Dropping it gives the slot back.
     pub(crate) fn take_place(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let Some(places) = &self.places else {
             return Ok(None);
@@ -104,7 +105,7 @@ impl Admission {
         })
     }
 
-    /// What persons were asked.
+    /// The questions that people were asked.
     pub(crate) fn confirmations(&self) -> &Confirmations {
         &self.confirmations
     }
@@ -125,7 +126,7 @@ impl Admission {
         &self.host_directories
     }
 
-    /// Where paths on the host lead for a tool, as far as it may be used there.
+    /// Where host paths lead, restricted to the roots in which the tool may be used.
     pub(crate) fn host_roots(
         &self,
         directories: Arc<HostDirectories>,
@@ -156,7 +157,7 @@ impl Admission {
         &self.byte_budget
     }
 
-    /// The operator's decisions.
+    /// The operator's settings.
     #[must_use]
     pub fn deployment(&self) -> &Deployment {
         &self.deployment
@@ -222,7 +223,8 @@ impl Admission {
         Ok(grants)
     }
 
-    /// Says of a call that found nothing that its root's directory is gone, if it is. Only a call that failed pays for the look.
+    /// Explains that a call found nothing because its root's directory is gone, if it is. Only a failed call pays for
+    /// this check.
     pub(crate) async fn if_root_is_gone(&self, failure: Failure, subject: &CallSubject) -> Failure {
         match &failure {
             Failure::Operation(error) if error.kind() == ErrorKind::NotFound => {}
@@ -233,7 +235,7 @@ impl Admission {
         let grants = names.filter_map(|name| self.named(name).ok());
         let roots = grants.map(|grant| (grant.name.clone(), grant.root.current()));
         let roots: Vec<_> = roots.collect();
-        // A mount that does not answer must hold up neither this thread nor the call.
+        // A mount that does not answer must block neither this thread nor the call.
         let look = tokio::task::spawn_blocking(move || first_gone(roots));
         match tokio::time::timeout(LOOK_MAX, look).await {
             Ok(Ok(Some(root))) => Failure::RootGone { root },
@@ -241,7 +243,7 @@ impl Admission {
         }
     }
 
-    /// Whose call it is and where it works. With one root there is no other that its calls could hold up.
+    /// Whose call it is and where it works. With a single root, there is no other root to keep free for the client.
     pub(crate) fn turn(&self, client: &Arc<str>, cancel: &Cancel) -> Turn {
         match self.deployment.roots.len() {
             0 | 1 => Turn::new(client, [0; 2]),
@@ -366,7 +368,7 @@ impl Admission {
         .collect()
     }
 
-    /// The root that a path on the host leads into. Without a path it is one that lets the tool be used, if there is one.
+    /// The root that a path on the host leads into. Without a path, a root that allows the tool, if there is one.
     fn find_on_host(
         &self,
         set: &str,
@@ -408,7 +410,7 @@ impl Admission {
         }
     }
 
-    /// The root whose name an argument is.
+    /// The root that an argument names.
     fn named_by(&self, argument: &str, arguments: &JsonObject) -> Result<&RootGrant, Failure> {
         match arguments::field(arguments, argument) {
             Some(Value::String(root)) => self.named(root),
@@ -450,7 +452,7 @@ impl Admission {
     }
 }
 
-/// The failure if a set has no root, or one of another name.
+/// The failure if a set has no root, or its root has another name.
 fn no_such_root(root: &str, known: Vec<String>) -> Failure {
     Failure::UnknownRoot {
         root: root.to_owned(),
@@ -501,7 +503,7 @@ pub(crate) async fn run_in_pool<T: Send + 'static>(
     }
 }
 
-/// The failure that a panic is, with what it said.
+/// Turns a panic and its message into a failure.
 pub(crate) fn crashed(panic: Option<&(dyn Any + Send)>) -> Failure {
     let said = |panic: &(dyn Any + Send)| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -513,7 +515,7 @@ pub(crate) fn crashed(panic: Option<&(dyn Any + Send)>) -> Failure {
     }
 }
 
-/// The directories of admitted roots, which have to be there.
+/// The directories of the admitted roots; fails if one is gone.
 pub(crate) fn current_roots(grants: &[&RootGrant]) -> Result<Vec<Arc<Root>>, Failure> {
     let current = |grant: &&RootGrant| grant.root.current().ok_or_else(|| root_gone(grant));
     grants.iter().map(current).collect()

@@ -1,4 +1,4 @@
-//! Judges arguments against the tool's own schema, so that no tool has code for it, then decodes them.
+//! Checks arguments against the tool's own schema, so that no tool needs code for that, then decodes them.
 //!
 //! Only what our schemas use is understood: types, enumerations, bounds, lengths, nested objects and arrays, and
 //! references into `$defs` for types that contain themselves.
@@ -54,9 +54,9 @@ pub enum BadArgument {
     Undecodable { reason: String },
     #[error("{}", each(first, *more, ToString::to_string))]
     Several {
-        /// The first few of them.
+        /// The first few mistakes.
         first: Vec<BadArgument>,
-        /// How many more there are.
+        /// How many more mistakes there are.
         more: usize,
     },
 }
@@ -100,7 +100,7 @@ pub(crate) enum Slips {
 }
 
 impl Slips {
-    /// What fits a tool with this effect.
+    /// The mode for a tool with this effect.
     pub(crate) fn of(effect: ToolEffect) -> Slips {
         match effect {
             ToolEffect::Read => Slips::Forgiven,
@@ -109,8 +109,8 @@ impl Slips {
     }
 }
 
-/// The arguments that decide about a change, or which one is meant. `null` or nothing for one of them is an error, never
-/// the same as leaving it out.
+/// The arguments that decide what a change does, or which change is meant. `null` or an empty text for one of them is
+/// an error, never the same as leaving it out.
 const DECIDING: [&str; 7] = [
     "change",
     "to",
@@ -190,7 +190,7 @@ struct Judge<'schema> {
 }
 
 impl<'schema> Judge<'schema> {
-    /// What is wrong with all of them.
+    /// One error for everything that was found.
     fn verdict(&mut self) -> Result<(), BadArgument> {
         let mut wrong = std::mem::take(&mut self.wrong);
         match wrong.len() {
@@ -206,7 +206,7 @@ impl<'schema> Judge<'schema> {
         }
     }
 
-    /// `prefix` is the way to this object, for names like `files[0].path`.
+    /// `prefix` is the path to this object, for names like `files[0].path`.
     fn object(
         &mut self,
         schema: &'schema Map<String, Value>,
@@ -229,7 +229,7 @@ impl<'schema> Judge<'schema> {
         }
     }
 
-    /// Judges which fields are there, without looking at what they hold.
+    /// Checks which fields are present, not their values.
     fn names(
         &mut self,
         schema: &Map<String, Value>,
@@ -239,7 +239,7 @@ impl<'schema> Judge<'schema> {
     ) {
         let is_closed = field(schema, "additionalProperties") == Some(&Value::Bool(false));
         let is_absent = |name: &&&str| field(value, name).is_none();
-        // What is missing is probably there under another name.
+        // A missing argument was probably given under another name.
         if is_closed || required.iter().any(|name| is_absent(&name)) {
             let properties = field(schema, "properties").and_then(Value::as_object);
             self.wrong.extend(unknown(properties, prefix, value));
@@ -276,7 +276,7 @@ impl<'schema> Judge<'schema> {
         };
         for (index, item) in items.iter_mut().enumerate() {
             self.value(each, &format!("{name}[{index}]"), item, depth);
-            // More than can be named is only counted as far as it costs nothing.
+            // Mistakes beyond those that are named are counted only if that costs nothing.
             if self.wrong.len() > NAMED_MAX {
                 return;
             }
@@ -303,7 +303,7 @@ fn keyword_of<'schema>(schema: &'schema Value, name: &str) -> Option<&'schema Va
     field(schema.as_object()?, name)
 }
 
-/// Takes out what counts as not given: nulls, and empty texts if slips are forgiven.
+/// Removes what counts as not given: nulls, and empty texts if slips are forgiven.
 fn leave_out_empty(value: &mut Map<String, Value>, required: &[&str], slips: Slips) {
     value.retain(|name, value| {
         let decides = DECIDING.contains(&name.as_str());
@@ -322,7 +322,7 @@ fn prefixed<'name>(prefix: &str, name: &'name str) -> Cow<'name, str> {
     }
 }
 
-/// Judges a value without what is in it.
+/// Checks a value itself, not its items or fields.
 fn plain_value(
     schema: &Value,
     name: &str,
@@ -398,7 +398,7 @@ fn mistyped(name: &str, expected: &str, got: &Value) -> BadArgument {
     }
 }
 
-/// What a schema wants, in a word or two.
+/// The type that a schema expects, in a word or two.
 fn expected(schema: &Value) -> String {
     let kind = schema
         .get("type")
@@ -510,7 +510,7 @@ fn measured(value: &Value) -> Option<(f64, [&'static str; 2], &'static str)> {
     }
 }
 
-/// The bound that a size is beyond.
+/// The bound that a size exceeds, if it does.
 fn crossed([least, most]: [Option<&Number>; 2], size: f64) -> Option<String> {
     let least = least.filter(|least| least.as_f64().is_some_and(|least| size < least));
     let most = most.filter(|most| most.as_f64().is_some_and(|most| size > most));
@@ -724,7 +724,7 @@ mod tests {
             let slip = json!({ "path": "a", "limit_lines": wrong });
             assert!(forgiven(slip).is_err(), "{wrong}");
         }
-        // What has to be there is not forgiven.
+        // A missing required argument is not forgiven.
         assert!(forgiven(json!({ "path": 5 })).is_err());
         assert_eq!(forgiven(json!({ "path": "" })).expect("accepted").path, "");
     }

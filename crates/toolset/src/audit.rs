@@ -20,16 +20,16 @@ pub(crate) struct CallRecord<'call> {
     pub(crate) toolset: &'static str,
     pub(crate) subject: &'call CallSubject,
     pub(crate) caller: &'call Caller,
-    /// What it changed, if a history keeps that.
+    /// What it changed, if the root keeps a history.
     pub(crate) change: Option<String>,
     pub(crate) stats: ClientStats,
     pub(crate) duration: Duration,
     pub(crate) response_size: usize,
-    /// Who watches the call, if anybody does.
+    /// The operator's observer of the call, if there is one.
     pub(crate) observation: Option<Observation>,
 }
 
-/// Writes the line of a call: what every such line says, with how it ended in the middle and the rest at the end.
+/// Writes the line of a call: the fields of every line, with the outcome in the middle and optional fields at the end.
 macro_rules! call_line {
     ($level:ident, $record:expr, $place:expr, [$($ended:tt)*], [$($rest:tt)*]) => {{
         let place: Option<&NamedPlace> = $place;
@@ -88,7 +88,7 @@ impl CallRecord<'_> {
         }
     }
 
-    /// Tells the operator of a refused call that the audit file has no room for.
+    /// Logs a refused call for which the audit file has no room.
     pub(crate) fn unrecorded(mut self, failure: &Failure, worded: &Worded) {
         let reason = reason(failure, worded);
         self.tell_observer(worded.code, Some(&reason), violation(failure).is_some());
@@ -110,7 +110,7 @@ impl CallRecord<'_> {
         );
     }
 
-    /// Tells how a change ended that did not stop with its call.
+    /// Logs how a change ended that outlived its call.
     pub(crate) fn ended_late(&self, outcome: &str, code: Option<&str>) {
         call_line!(
             warn,
@@ -145,7 +145,7 @@ impl CallRecord<'_> {
         }
     }
 
-    /// Where a call that names two places puts something.
+    /// The destination of a call that names two places.
     fn destination(&self) -> Option<&NamedPlace> {
         self.subject.places.get(1)
     }
@@ -240,7 +240,7 @@ fn reason(failure: &Failure, worded: &Worded) -> String {
     capped(&own).to_owned()
 }
 
-/// What a call changed, as far as histories keep it.
+/// What a call changed, if histories keep it.
 pub(crate) fn change_of(notes: &ops::ChangeNotes) -> Option<String> {
     let changes = notes.change_ids();
     (!changes.is_empty()).then(|| changes.join(" "))
@@ -251,7 +251,7 @@ pub(crate) fn is_on() -> bool {
     tracing::enabled!(tracing::Level::WARN)
 }
 
-/// Tells of a client that calls unusually often.
+/// Logs that a client calls unusually often.
 pub(crate) fn frequent(toolset: &str, caller: &Caller, calls: u64) {
     tracing::warn!(
         toolset,
@@ -262,12 +262,12 @@ pub(crate) fn frequent(toolset: &str, caller: &Caller, calls: u64) {
     );
 }
 
-/// Something that was tried and is forbidden.
+/// An attempt at something forbidden.
 #[derive(Default)]
 pub(crate) struct RefusedAttempt<'failure> {
     /// Where it would have led.
     leads_to: Option<&'failure str>,
-    /// Its kind, if there are several.
+    /// Its kind, if there are several kinds.
     kind: Option<&'static str>,
 }
 

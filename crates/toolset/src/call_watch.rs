@@ -45,7 +45,7 @@ impl<'call> CallWatch<'call> {
         }
     }
 
-    /// Waits for one step of the work. A failure means that the reply must not wait any longer.
+    /// Waits for one step of the work. Fails if the reply must be sent without waiting for the step to end.
     pub(crate) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -71,7 +71,7 @@ impl<'call> CallWatch<'call> {
         })
     }
 
-    /// Tells the client how far the work is, if it got further.
+    /// Sends progress to the client if there is any.
     fn tell_progress(&mut self) {
         let done = self.cancel.done();
         if done > self.told && !self.cancel.is_cancelled() {

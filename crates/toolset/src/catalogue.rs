@@ -38,13 +38,13 @@ pub enum SetupError {
         .0.tools.join(", ")
     )]
     Collision(SetCollision),
-    /// A set that has to have its endpoint for itself is to share one.
+    /// A set that needs an endpoint of its own would share one.
     #[error("the tool set {set} tells paths on the host, so it needs an endpoint of its own")]
     Alone {
         /// The set.
         set: &'static str,
     },
-    /// A set of which no root lets clients use a tool.
+    /// A set none of whose tools is allowed in any root.
     #[error(
         "the tool set {set} has no usable tool: {}; change allowed_tools or read_only there, or do not serve the set",
         root.as_ref().map_or_else(
@@ -124,7 +124,7 @@ impl Catalogue {
         })
     }
 
-    /// The same tools for a client: those that it may not use do not exist. `None` if it may use none of the sets.
+    /// The same tools for a client, without those that it may not use. `None` if it may use none of the sets.
     pub(crate) fn for_client(
         &self,
         client: &ClientGrant,
@@ -149,7 +149,7 @@ impl Catalogue {
         Catalogue::of(entries, methods, admission)
     }
 
-    /// What the endpoint says of itself.
+    /// How the endpoint describes itself to clients.
     #[must_use]
     pub fn info(&self) -> &ServerConfig {
         &self.info
@@ -161,8 +161,8 @@ impl Catalogue {
         &self.descriptions().listed
     }
 
-    /// The tools as a client sees them that gets these halves of replies. Without output schemas, no client library waits
-    /// for a structured half.
+    /// The tools as a client that gets these halves of replies sees them. Without output schemas, no client library
+    /// waits for a structured half.
     #[must_use]
     pub fn listed_with(&self, halves: ReplyHalves) -> Vec<McpTool> {
         let mut tools = self.listed().to_vec();
@@ -177,7 +177,7 @@ impl Catalogue {
         tools
     }
 
-    /// Whether what a client says of its directories matters.
+    /// Whether the directories that a client names (`roots/list`) matter.
     #[must_use]
     pub fn tells_host_paths(&self) -> bool {
         let mut contracts = self.entries.iter().map(|entry| entry.contract);
@@ -196,20 +196,20 @@ impl Catalogue {
         self.admission.deployment().replies.is_uniform() && self.has_uniform_resources()
     }
 
-    /// Every tool, also those that no root allows, in order.
+    /// Every tool in order, including those that no root allows.
     #[must_use]
     pub fn described(&self) -> &[McpTool] {
         &self.descriptions().all
     }
 
-    /// A tool as clients see it, listed or not.
+    /// A tool as clients see it, whether or not it is listed.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&McpTool> {
         let index = self.by_name.get(name)?;
         self.described().get(*index)
     }
 
-    /// What a client that calls a tool by a wrong name is told.
+    /// The message for a client that calls a tool by a wrong name.
     #[must_use]
     pub fn unknown_tool(&self, name: &str) -> String {
         let names: Vec<&str> = self.listed().iter().map(|tool| &*tool.name).collect();
@@ -270,7 +270,7 @@ impl Catalogue {
         !self.admission.is_of_client() && !self.admission.deployment().has_clients
     }
 
-    /// A method as the set has it that lets clients use it on this root; else as the first set has it, which says why not.
+    /// The method of a set that allows it on this root; otherwise that of the first set, which explains the refusal.
     pub(crate) fn method(&self, method: &str, root: &str) -> Option<&ToolEntry> {
         let mut lets = self
             .methods_of(method)
@@ -329,7 +329,7 @@ fn entries(set: ToolSet, admission: &Admission) -> Vec<ToolEntry> {
     entries
 }
 
-/// Lets the methods of each set know what its tools know of every root.
+/// Gives the methods of each set the same root information as its tools.
 fn share_root_infos(entries: &[ToolEntry], methods: &mut [ToolEntry]) {
     for method in methods {
         let set = method.contract.name();
@@ -362,7 +362,7 @@ fn root_infos(name: &str, set: &[ToolEntry], admission: &Admission) -> Arc<[Root
             allowed_tools: set
                 .iter()
                 .map(|entry| entry.tool.definition())
-                // A tool that names no root is always there; no root allows or forbids it.
+                // A tool that uses no root is always available: no root allows or forbids it.
                 .filter(|tool| Admission::lets_use(grant, name, tool))
                 .map(|tool| tool.name)
                 .collect(),

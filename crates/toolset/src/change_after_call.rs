@@ -1,4 +1,4 @@
-//! What becomes of a change whose call ended before it: the call says so, and the log tells how the change ended.
+//! Handles a change that outlives its call: the call's reply says so, and the log tells how the change ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -37,7 +37,7 @@ impl LateEnd {
             progress: AtomicU8::new(WAITS),
             contract,
             subject: subject.clone(),
-            // Only what the log tells of it: its room is free when the call ends.
+            // Only what the log needs: the call's memory is released when the call ends.
             caller: Caller {
                 name: caller.name.clone(),
                 allowance: Arc::clone(&caller.allowance),
@@ -50,12 +50,12 @@ impl LateEnd {
         })
     }
 
-    /// Says that the work begins.
+    /// Records that the work begins.
     pub(crate) fn begin(&self) {
         self.progress.store(RUNS, Ordering::Relaxed);
     }
 
-    /// Says that the work has ended, and records how if its call did not wait for it.
+    /// Records that the work has ended, and logs its outcome if the call did not wait for it.
     pub(crate) fn end(&self, reply: &Result<EncodedReply, Failure>) {
         if self.progress.swap(HAS_ENDED, Ordering::Relaxed) != WAS_LEFT {
             return;
@@ -79,13 +79,13 @@ impl LateEnd {
         }
     }
 
-    /// Says that the call does not wait any longer. Tells whether the work may still have an effect.
+    /// Records that the call no longer waits. Returns whether the work may still have an effect.
     pub(crate) fn leave(&self) -> bool {
         self.progress.swap(WAS_LEFT, Ordering::Relaxed) != WAITS
     }
 }
 
-/// The work of a call, with its beginning and its end noted if it is a change.
+/// Wraps the work of a call so that the beginning and end of a change are recorded.
 pub(crate) fn observed(
     work: Blocking,
     late_end: Option<Arc<LateEnd>>,

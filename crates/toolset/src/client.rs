@@ -22,12 +22,12 @@ pub trait Client: fmt::Debug + Send + Sync {
     /// Cancelled once the client does not want the reply any more.
     fn gone(&self) -> &CancellationToken;
 
-    /// Whether the client wants to hear how far the work is.
+    /// Whether the client asked for progress.
     fn wants_progress(&self) -> bool {
         false
     }
 
-    /// Tells the client how far the work is. Never waits: progress that cannot be sent at once is left out.
+    /// Sends progress. Never waits: progress that cannot be sent at once is dropped.
     fn tell_progress(&self, _done: u64) {}
 
     /// How the client can be asked something.
@@ -40,7 +40,7 @@ pub trait Client: fmt::Debug + Send + Sync {
         false
     }
 
-    /// How the client can be told to ask its person something.
+    /// How the client can be asked to put a question to its user.
     fn asking_person(&self) -> AskBy {
         AskBy::Never
     }
@@ -50,7 +50,7 @@ pub trait Client: fmt::Debug + Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Takes over a resource that is watched for the client from now on.
+    /// Takes over a resource that is now watched for the client.
     fn subscribed(&self, _subscription: Subscription) {}
 }
 
@@ -69,7 +69,7 @@ pub enum AskBy {
 pub type PendingQuestion<'client> =
     Pin<Box<dyn Future<Output = Option<OpenQuestion>> + Send + 'client>>;
 
-/// A question that the client has and has not answered. Dropped (the call was cancelled), it is withdrawn.
+/// A question that the client has and has not answered. Dropping it, as a cancelled call does, withdraws the question.
 pub struct OpenQuestion {
     answer: oneshot::Receiver<Result<Value, ErrorData>>,
     withdraw: Option<Withdraw>,
@@ -124,17 +124,17 @@ pub struct Caller {
     pub name: String,
     /// What the client's program calls itself, without its version.
     pub program: Option<String>,
-    /// Who it is for statistics and uploads: token, session or address. A client cannot choose it.
+    /// The account for statistics and uploads: token, session or address. A client cannot choose it.
     pub account: Arc<str>,
-    /// What that account stands for.
+    /// What kind of account that is.
     pub account_kind: AccountKind,
-    /// Whose turns, rate of calls and bytes it uses: token or address, because anyone can begin many sessions.
+    /// The account whose turns, call rate and bytes it uses: token or address, because anyone can open many sessions.
     pub allowance: Arc<str>,
-    /// What tells the subject of an access token from all others, whatever the operator calls it.
+    /// Identifies the subject of an access token, regardless of the operator's name for it.
     pub subject: Option<Arc<str>>,
     /// The room for the reply, if bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
-    /// How many bytes the request has on the wire; 0 if it came over none.
+    /// The size of the request on the wire in bytes; 0 if it came over none.
     pub request_size: usize,
     /// The trace that the call belongs to.
     pub trace: Option<TraceContext>,
@@ -146,7 +146,7 @@ pub struct Caller {
     pub client: Arc<dyn Client>,
 }
 
-/// What an account stands for.
+/// The kind of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountKind {
     /// The one connection of the process.
@@ -155,7 +155,7 @@ pub enum AccountKind {
     Token,
     /// A session.
     Session,
-    /// Only the host that a request came from: it may have many clients.
+    /// Only the host that a request came from, which may have many clients.
     Host,
 }
 
@@ -202,7 +202,7 @@ impl Default for Caller {
     }
 }
 
-/// A client that is told nothing and asked nothing.
+/// A client that gets no progress and no questions.
 #[derive(Debug, Clone, Default)]
 pub struct Silent(pub CancellationToken);
 

@@ -44,7 +44,7 @@ struct ClientRecord {
     window_began: Instant,
     in_window: u64,
     in_last_window: u64,
-    /// Whether the log already says that this client calls often in this window.
+    /// Whether the log already reports that this client calls often in this window.
     is_told: bool,
 }
 
@@ -69,7 +69,7 @@ impl StatsTable {
         client.stats()
     }
 
-    /// Every client in the order of arrival, and whether it is the client that asks.
+    /// Every client in the order of arrival, each with whether it is the one asking.
     pub(crate) fn all(&self, asking: &str, now: Instant) -> Vec<(ClientStats, bool)> {
         let mut clients = self.clients();
         let each = clients.table.iter_mut().map(|(name, client)| {

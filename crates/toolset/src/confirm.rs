@@ -1,11 +1,11 @@
 //! Asking a person before a call removes or overwrites much: by a request of ours while the call waits (revisions up to
 //! 2025-11-25), or by a result that names what is missing (2026-07-28).
 //!
-//! An operation fails before it changes anything if it would do more than the operator lets pass unasked. The question says
-//! how much that is. After a plain yes the call runs again from the start and counts again: what was confirmed is a number,
-//! and a call that would do more by then asks again.
+//! An operation that would do more than the operator allows unasked fails before it changes anything. The question says
+//! how much that is. After a plain yes the call runs again from the start and counts again. The answer covers a number,
+//! so a call that would now do more asks again.
 //!
-//! An answer is what the client says. Nothing here proves that a person saw the question.
+//! The answer is only the client's word: nothing here proves that a person saw the question.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ use crate::contract::Failure;
 use crate::deployment::{Allowlist, RootGrant};
 use crate::tool::{Definition, PlaceAccess};
 
-/// The request by which a client is told to ask its person.
+/// The request that asks a client to put a question to its user.
 pub(crate) const ELICITATION: &str = "elicitation/create";
 /// The name of our one question in an input-required result.
 const QUESTION: &str = "confirm";
@@ -34,7 +34,7 @@ const WAITING_MAX: usize = 1024;
 /// The most places that a question names.
 const SHOWN_PLACES: usize = 5;
 
-/// What a root lets pass without asking a person.
+/// What a root allows without asking a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfirmRule {
     /// How many files a call may remove.
@@ -45,10 +45,10 @@ pub struct ConfirmRule {
     pub tools: Option<Allowlist>,
 }
 
-/// Why a call that needs a person's word does not have it.
+/// Why a call that needs confirmation does not have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotConfirmed {
-    /// The client cannot ask anybody.
+    /// The client cannot ask a person.
     CannotAsk,
     /// Too many questions wait already.
     Busy,
@@ -62,18 +62,18 @@ pub enum NotConfirmed {
     Late,
     /// The answer was used before.
     Used,
-    /// The state is not ours, or is that of another client or another call.
+    /// The state is not ours, or belongs to another client or call.
     Foreign,
 }
 
-/// What a call may do unasked, in the roots that it changes. A move takes files from one and puts them into another: what it
-/// removes is a matter of the first, what it overwrites of the second.
+/// What a call may do unasked, in the roots that it changes. For a move between roots, the source root's limit covers
+/// what it removes, and the destination's what it overwrites.
 pub(crate) fn consent(grants: &[&RootGrant], definition: &Definition, set: &str) -> Consent {
     let uses = definition.roots.iter().map(|root_use| root_use.access);
     let uses: Vec<(PlaceAccess, &RootGrant)> = uses.zip(grants.iter().copied()).collect();
     let has = |wanted| uses.iter().any(|(access, _)| *access == wanted);
     let (removes, writes) = (has(PlaceAccess::Remove), has(PlaceAccess::Write));
-    // A tool with neither finds out only while it runs whether it changes anything.
+    // A tool with neither knows only while it runs whether it changes anything.
     let changed = uses
         .iter()
         .filter(|(access, _)| *access != PlaceAccess::Read || !(removes || writes));
@@ -105,7 +105,7 @@ pub(crate) struct AskedCall<'call> {
 }
 
 impl AskedCall<'_> {
-    /// What an answer is valid for: this client, this tool, these arguments.
+    /// The scope of an answer: this client, this tool, these arguments.
     fn binding(&self) -> String {
         let arguments = sorted(Value::Object(self.arguments.clone()));
         let account = (&*self.caller.account, &*self.caller.allowance);
@@ -166,7 +166,7 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// What clients carry for us while their person decides.
+/// The state that a client carries for us while its user decides.
 #[derive(Debug, Serialize, Deserialize)]
 struct Carried {
     once: String,
@@ -229,7 +229,7 @@ impl Confirmations {
         Some(InputRequiredResult::new(Some(requests), Some(sealed.ok()?)))
     }
 
-    /// What a client that calls again was allowed; nothing if it brings no answer.
+    /// What the answer of a client that calls again allows; `None` if it brings no answer.
     pub(crate) fn brought(
         &self,
         call: &AskedCall<'_>,
@@ -244,7 +244,7 @@ impl Confirmations {
             RequestStateError::Expired => NotConfirmed::Late,
             _ => NotConfirmed::Foreign,
         })?;
-        // Also a no is good once.
+        // A no, too, can be used only once.
         if !self.use_once(carried.once) {
             return Err(NotConfirmed::Used);
         }
@@ -254,7 +254,8 @@ impl Confirmations {
     fn use_once(&self, once: String) -> bool {
         let now = Instant::now();
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        // What has expired is refused for that reason already. The clocks of seal and list may differ a little.
+        // An expired answer is refused anyway. The grace covers the small difference between the clocks of seal and
+        // list.
         let forgotten = self.patience().saturating_mul(2);
         used.retain(|_, since| now.duration_since(*since) < forgotten);
         used.insert(once, now).is_none()
@@ -329,7 +330,7 @@ pub(crate) fn not_confirmed_words(
     }
 }
 
-/// Says how to do with less, or what the operator can do.
+/// Says how to stay within the limit, or what the operator can change.
 fn cannot_ask(planned: Planned, limits: Consent, tool: &str) -> String {
     let would = planned_words(planned);
     let head = format!(
@@ -346,7 +347,7 @@ fn cannot_ask(planned: Planned, limits: Consent, tool: &str) -> String {
     }
 }
 
-/// What would pass unasked, if a smaller call would.
+/// What would pass unasked, if a smaller call could.
 fn with_less(planned: Planned, limits: Consent) -> Option<String> {
     let most = |limit: Option<u64>, count: u64, verb: &str| {
         let limit = limit.filter(|limit| count > *limit && *limit > 0)?;

@@ -1,4 +1,4 @@
-//! How a tool set speaks of failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
+//! How a tool set words its failures. Each set has one [`Contract`]; no code and no message is chosen anywhere else.
 
 mod call_subject;
 
@@ -30,9 +30,9 @@ pub enum Failure {
         root: String,
         /// A root with a similar name.
         nearest: Option<String>,
-        /// Those that there are.
+        /// The roots that exist.
         known: Vec<String>,
-        /// There is one, but not for this client.
+        /// The root exists, but not for this client.
         is_hidden: bool,
     },
     /// The root's allowlist does not have the tool.
@@ -43,7 +43,7 @@ pub enum Failure {
     RootGone { root: String },
     /// The change could not be recorded in the audit file, so it was not made.
     Unrecordable,
-    /// A person has to confirm the call and did not, so nothing was changed.
+    /// A person had to confirm the call and did not, so nothing was changed.
     NotConfirmed {
         planned: ops::Planned,
         /// What would have passed unasked.
@@ -155,7 +155,7 @@ pub enum FailureText {
     Alone,
 }
 
-/// The tools of a set whose places in an allowlist admit to its files as resources.
+/// The tools of a set that, if allowed, also give access to its files as resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceTools {
     /// Reads a file.
@@ -187,7 +187,7 @@ pub trait Contract: Send + Sync + 'static {
     /// What a model should know before its first call.
     fn instructions(&self) -> &'static str;
 
-    /// How to change files, if that needs saying.
+    /// How to change files, if there is something to say.
     fn changing(&self) -> Option<&'static str> {
         None
     }
@@ -245,7 +245,8 @@ pub(crate) fn error_object_schema() -> Value {
     })
 }
 
-/// The names that a message about a failure may have, the longest first: a shorter one may be a part of it.
+/// The names that may occur in a message about a failure, longest first, because a shorter one may be part of a longer
+/// one.
 fn names_in<'f>(
     failure: &'f Failure,
     subject: &'f CallSubject,
@@ -261,7 +262,7 @@ fn names_in<'f>(
     names
 }
 
-/// The names that a message about an error may have.
+/// The names that may occur in a message about an error.
 pub(crate) fn names_of(error: &Error) -> Vec<&str> {
     let mut names: Vec<&str> = error.path().into_iter().collect();
     match error {
@@ -348,7 +349,7 @@ pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
 
 fn removed_words(gone: u64, left: u64, cause: &str) -> String {
     let all = gone + left;
-    // What is left is counted up to a bound only.
+    // What is left is only counted up to a bound.
     let at_least = if left > LEFT_COUNTED { "at least " } else { "" };
     format!("removed {gone} of {at_least}{all} entries, then: {cause}; the rest is still there")
 }
@@ -361,10 +362,10 @@ pub(crate) fn unsynced_words(reason: &str) -> String {
     )
 }
 
-/// Something that somebody changed while it was moved by copying.
+/// Something that was changed by others while it was moved by copying.
 pub(crate) const CHANGED_WORDS: &str = "it changed while it was being moved, so the source was kept; try again once it is no longer being written";
 
-/// What to do about a file that others replace again and again.
+/// What to do about a file that others keep replacing.
 pub(crate) const STALE_WORDS: &str =
     "another process keeps replacing it; nothing was changed; try again";
 

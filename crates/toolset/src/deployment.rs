@@ -1,4 +1,4 @@
-//! What an operator has decided, in plain fields. The server's configuration is converted into this once.
+//! The operator's decisions in plain fields. The server's configuration is converted into this once.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::rate::CallRate;
 pub struct Deployment {
     /// The roots, in the operator's order. Names are unique.
     pub roots: Vec<RootGrant>,
-    /// What no call may exceed.
+    /// Limits that no call may exceed.
     pub limits: Arc<Limits>,
     /// The names of owners and groups, read before the process locked itself in.
     pub users: Arc<Users>,
@@ -28,7 +28,7 @@ pub struct Deployment {
     pub max_concurrent_calls: usize,
     /// How many bytes of bodies, replies, session streams and uploads are held at once.
     pub held_bytes: ByteLimits,
-    /// How often a client may call; none is as often as it likes.
+    /// How often a client may call; `None` is without limit.
     pub rate: Option<CallRate>,
     /// Which halves of a reply are sent.
     pub replies: ReplyPolicy,
@@ -36,17 +36,17 @@ pub struct Deployment {
     pub text: TextForm,
     /// Whether the `root` argument is marked with `x-mcp-header: Root`.
     pub root_header: bool,
-    /// The directory that `~` is, for sets whose clients give paths on the host.
+    /// The directory that `~` stands for, in sets whose clients give host paths.
     pub home: Option<String>,
     /// How long a person may take to confirm a call.
     pub confirm_timeout: Duration,
-    /// Whether some clients have only a part of this: then what is told to one is not for caches that others share.
+    /// Whether some clients have only a part of this. If so, replies to one client must not be cached for others.
     pub has_clients: bool,
     /// The choices of `memory_tool`.
     pub memory_tool: MemoryToolChoices,
     /// Where calls are recorded; `None` without an audit file.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// Who watches calls for the operator, if anybody does.
+    /// The operator's observer of calls, if there is one.
     pub observer: Option<Arc<dyn CallObserver>>,
 }
 
@@ -64,11 +64,11 @@ pub trait Recorder: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Counts a call that did nothing and is not recorded, because there was no room. The record shows the count later.
+    /// Counts a call that did nothing and was not recorded for lack of room. A later record shows the count.
     fn count_unrecorded(&self);
 }
 
-/// What a call does, as far as its record is concerned.
+/// Whether a call changes anything: that decides when its record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
     /// It changes nothing, so its record may come later.
@@ -78,7 +78,7 @@ pub enum Recorded {
 }
 
 impl Deployment {
-    /// The deployment as a client has it: only its roots exist.
+    /// The deployment as one client sees it: only its roots exist.
     pub(crate) fn for_client(&self, client: &ClientGrant) -> Deployment {
         let part = |grant: &RootGrant| {
             let mut roots = client.roots.iter();
@@ -136,7 +136,7 @@ pub struct RootGrant {
     pub rights: Rights,
     /// The tool sets whose one root this is (`files`, `memory`).
     pub home_of: BTreeSet<String>,
-    /// What a person has to be asked about.
+    /// What a person has to confirm.
     pub confirm: Option<ConfirmRule>,
 }
 
@@ -156,7 +156,7 @@ impl RootGrant {
         }
     }
 
-    /// The root as a client has it.
+    /// The root as one client sees it.
     fn for_client(&self, part: &ClientRootGrant) -> RootGrant {
         RootGrant {
             root: Arc::clone(&part.root),
@@ -256,10 +256,10 @@ pub enum MemoryCreate {
     Overwrite,
 }
 
-/// Which halves of a reply the operator wants sent. Clients hand the model only one of them, and not all the same one.
+/// Which halves of a reply are sent. Each client hands the model only one half, and clients differ in which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplyPolicy {
-    /// Both, but to a client that would drop the text only the text.
+    /// Both; but only the text to a client that would otherwise drop it.
     #[default]
     Auto,
     /// The same halves to every client.

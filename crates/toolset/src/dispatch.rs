@@ -42,7 +42,7 @@ pub struct Service {
 struct ServiceParts {
     catalogue: Catalogue,
     admission: Arc<Admission>,
-    /// The calls that run, whether or not their clients still wait.
+    /// The running calls, whether or not their clients still wait.
     running: TaskTracker,
 }
 
@@ -137,8 +137,8 @@ impl Service {
         self.inner.admission.byte_budget()
     }
 
-    /// The served directories that a client means by its roots (`roots/list`): those of them that lie inside. None lets
-    /// everything stay as it is. Looks at directories, so it may wait.
+    /// The directories that a client names as its roots (`roots/list`), limited to those inside served directories.
+    /// `None` means that nothing is narrowed. Reads directories, so it may block.
     #[must_use]
     pub fn narrowed(&self, uris: &[String]) -> Option<Arc<HostDirectories>> {
         let admission = &self.inner.admission;
@@ -169,7 +169,7 @@ struct Dispatch<'call> {
     caller: &'call Caller,
 }
 
-/// A call that was admitted and decoded, and for whose record there was room.
+/// A call that was admitted and decoded, and whose record has room.
 struct BegunCall<'call> {
     call: Call,
     work: CallWork,
@@ -188,7 +188,7 @@ impl<'call> Dispatch<'call> {
             start,
             notes: ops::ChangeNotes::default(),
         };
-        // Kept for a call that may have to run again after a question.
+        // Kept in case the call has to run again after a question.
         let kept = self.may_ask_first().then(|| arguments.clone());
         // Held until the call has ended: the client's calls at once are counted by it.
         let place = self.admission.take_place();
@@ -213,7 +213,7 @@ impl<'call> Dispatch<'call> {
         self.ended(told, ended, encoder).await
     }
 
-    /// The arguments with what a client may leave out; none, and what is wrong, if they are no object.
+    /// The arguments, with optional ones filled in; if they are not an object, none, and the error.
     fn object(self, arguments: Value) -> (JsonObject, Option<Failure>) {
         match arguments {
             Value::Object(mut arguments) => {
@@ -262,7 +262,7 @@ impl<'call> Dispatch<'call> {
         Arc::clone(narrowed.unwrap_or_else(|| self.admission.host_directories()))
     }
 
-    /// Does everything that comes before a call's work. Nothing has happened to files yet.
+    /// Does everything that precedes a call's work. No file is touched yet.
     async fn begin(
         self,
         arguments: JsonObject,
@@ -349,7 +349,7 @@ impl<'call> Dispatch<'call> {
         Ok((call, prepared))
     }
 
-    /// Notes that say who makes the call, for the history of what it changes.
+    /// Notes who makes the call, for the history of its changes.
     fn change_notes(self) -> ops::ChangeNotes {
         let definition = self.entry.tool.definition();
         if definition.effect == ToolEffect::Read {
@@ -414,7 +414,8 @@ impl<'call> Dispatch<'call> {
                     let running = self.running.token();
                     let work = move || {
                         let _running = running;
-                        // What gave up while it waited must not touch a root that may be the reason.
+                        // A call that gave up waiting must not touch its root again: the root may be what it waited
+                        // for.
                         call.context.cancel.check()?;
                         work(&call)
                     };

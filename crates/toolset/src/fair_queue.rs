@@ -14,11 +14,11 @@ use crate::tool::Weight;
 
 /// How many calls may wait for each that may run.
 const WAITING_PER_RUNNING: usize = 16;
-/// How many slots a client may have for small calls, and for heavy ones, for each that is free: alone it gets three
-/// quarters, and a client that comes later still finds some.
+/// How many slots a client may hold for each free one, counted separately for small and heavy calls. A client that is
+/// alone gets three quarters, so one that comes later still finds some.
 const SHARE: usize = 3;
 
-/// Whose call it is, and which roots it works in.
+/// The client of a call and the roots it works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Turn {
     client: Arc<str>,
@@ -67,7 +67,7 @@ struct WaitingCalls {
     heavy: ClientLine,
 }
 
-/// How many slots somebody has.
+/// How many slots a client holds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct SlotCount {
     small: usize,
@@ -144,14 +144,14 @@ impl CallSlots {
         self.take_free(&mut self.calls(), turn, weight)
     }
 
-    /// Waits for a slot. Dropping the future gives the place in line up.
+    /// Waits for a slot. Dropping the future gives up the place in line.
     pub(crate) async fn take(
         self: &Arc<CallSlots>,
         turn: &Turn,
         weight: Weight,
     ) -> Result<CallSlot, QueueFull> {
         let waiting = {
-            // One lock for both: a slot that became free in between would wake nobody.
+            // One lock for both steps: a slot freed between two locks would wake nobody.
             let mut calls = self.calls();
             if let Some(slot) = self.take_free(&mut calls, turn, weight) {
                 return Ok(slot);
@@ -193,8 +193,8 @@ impl CallSlots {
     }
 
     /// Tells whether a client may have one more slot: there is one, and it has less than its share of that kind. Its
-    /// heavy calls do not count against its small ones, which must not wait for them either. What it has in the same roots
-    /// has to be less than what is left of its share, so that its other roots find some.
+    /// heavy calls do not count against its small ones, which must not wait for them either. What it holds in the same
+    /// roots has to be less than what is left of its share, so that its other roots still get some.
     fn may_run(&self, calls: &WaitingCalls, client: &str, roots: RootPair, weight: Weight) -> bool {
         let (own, in_roots) = calls.count_of(client, roots);
         let free = self.most_running().saturating_sub(calls.running.all());
@@ -287,7 +287,7 @@ impl WaitingCalls {
         }
     }
 
-    /// What a client has in all, and in these roots.
+    /// The slots that a client holds in total, and in these roots.
     fn count_of(&self, client: &str, roots: RootPair) -> (SlotCount, SlotCount) {
         let Some(own) = self.running_of.get(client) else {
             return Default::default();
@@ -358,7 +358,7 @@ impl ClientLine {
         receiver
     }
 
-    /// Makes room: a call that was given up stays in line until it would be served.
+    /// Makes room: an abandoned call otherwise stays in line until its turn.
     fn forget_the_gone(&mut self) {
         self.queues.retain(|_, queue| {
             queue.forget_the_gone();

@@ -1,5 +1,5 @@
-//! Work of the server's own that grows with a message: it runs on the threads for heavy work, in its client's turn. On the
-//! runtime's threads it would hold up the small calls of everybody.
+//! The server's own work that grows with a message runs here: on the threads for heavy work, in its client's turn. On
+//! the runtime's threads it would delay everybody's small calls.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub async fn in_heavy_turn<T: Send + 'static>(
 ) -> Option<T> {
     let (told, done) = oneshot::channel();
     let work = Box::new(move || {
-        // Nobody listens if the call was given up.
+        // The receiver is gone if the call was given up.
         let _ = told.send(work());
     });
     let cancel = Cancel::never().of_client(Arc::clone(client));

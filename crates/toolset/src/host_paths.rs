@@ -1,7 +1,8 @@
 //! Paths of the host, for sets whose clients give and get such paths.
 //!
-//! A path is only read here: which root it leads into, and as what path inside. `.` and `..` are taken out of it as texts,
-//! as the programs do that give such paths. What is left is looked up like any other path of a client.
+//! A path is only parsed here: which root it leads into, and which path inside that root it means. `.` and `..` are
+//! removed textually, as the programs that send such paths do. What is left is looked up like any other path of a
+//! client.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use ops::{Error, Place, Root, is_within};
 
 use crate::deployment::Deployment;
 
-/// What the places of a call are called on the host.
+/// The host paths of a call's places.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostNames {
     /// Absolute, in the order of the places and then of the listed ones; empty for a place without a path.
@@ -29,7 +30,7 @@ pub struct HostDirectories {
 struct HostDirectory {
     /// The number of its root in the deployment.
     root: usize,
-    /// What it is called: as it was given, and without links if that is something else.
+    /// Its names: as it was given, and with links resolved if that differs.
     spellings: Vec<String>,
     /// Where in the root it is; empty for the root itself.
     inside: String,
@@ -40,7 +41,7 @@ struct HostDirectory {
 pub(crate) struct HostPlace {
     /// The whole path.
     pub(crate) absolute: String,
-    /// The number of the root and the path in it; nothing if it leads into none.
+    /// The number of the root and the path in it; `None` if it leads into no root.
     pub(crate) inside: Option<(usize, String)>,
 }
 
@@ -104,7 +105,7 @@ impl HostDirectories {
         })
     }
 
-    /// Those of a client's roots that lie inside; `None` if none does.
+    /// The roots of a client that are inside a served directory; `None` if none is.
     pub(crate) fn narrowed(
         &self,
         uris: &[String],
@@ -141,7 +142,7 @@ impl HostDirectories {
         })
     }
 
-    /// The innermost directory decides: what is forbidden there is not allowed by one around it.
+    /// The innermost directory decides: an outer one cannot allow what the inner one forbids.
     fn at(&self, absolute: String) -> HostPlace {
         let named = self.directories.iter().flat_map(|directory| {
             let spellings = directory.spellings.iter();
@@ -177,7 +178,7 @@ impl HostDirectories {
 #[derive(Debug)]
 pub(crate) struct HostRoots {
     directories: Arc<HostDirectories>,
-    /// By their numbers; nothing if the tool is not allowed, or if the directory is gone.
+    /// By their numbers; `None` if the tool is not allowed or the directory is gone.
     roots: Vec<Option<Arc<Root>>>,
 }
 
@@ -206,8 +207,8 @@ impl HostRoots {
         Ok(place)
     }
 
-    /// Refuses a link out of the directories that the client works in. Those of the operator are the sandbox's business:
-    /// no look-up leaves a root.
+    /// Refuses a link that leads out of the directories that the client works in. The operator's roots need no check
+    /// here: in the sandbox, no look-up leaves a root.
     fn check_narrowed(&self, root: usize, place: &Place) -> ops::Result<()> {
         let own = self.directories.directories.iter();
         let mut own = own.filter(|one| one.root == root).peekable();
@@ -241,7 +242,7 @@ fn normalized(path: &str) -> String {
     format!("/{}", names.join("/"))
 }
 
-/// Whether a path begins with a drive.
+/// Whether a path begins with a drive letter.
 fn is_of_windows(path: &str) -> bool {
     let mut characters = path.chars();
     let is_drive = characters
@@ -262,7 +263,7 @@ fn path_of(uri: &str) -> Option<String> {
     path.starts_with('/').then(|| decoded(path)).flatten()
 }
 
-/// A text without percent escapes; `None` if that is no text.
+/// Decodes percent escapes; `None` if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 use serde_json::{Error, Result};
 
-/// How many bytes are looked at together.
+/// How many bytes are examined at once.
 const BLOCK: usize = 32;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -60,13 +60,13 @@ fn push_escaped(special: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// How many bytes at the beginning stand for themselves. Bytes that need an escape are ASCII, so no character is cut.
+/// How many leading bytes need no escape. Bytes that need one are ASCII, so no character is cut.
 fn plain_length(bytes: &[u8]) -> usize {
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
     let mut plain = 0;
     let mut marks = [0; BLOCK];
     for block in blocks {
-        // Marks without a branch for each byte: the compiler makes vector instructions of them.
+        // No branch per byte, so that the compiler can use vector instructions.
         for (mark, byte) in marks.iter_mut().zip(block) {
             *mark = u8::from(is_special(*byte));
         }
@@ -270,7 +270,7 @@ impl Items<'_> {
     }
 }
 
-/// Implements the traits of things that have items.
+/// Implements the traits for values with items.
 macro_rules! with_items {
     ($($kind:ident: $method:ident),*) => {
         $(impl ser::$kind for Items<'_> {
@@ -288,7 +288,7 @@ macro_rules! with_items {
     };
 }
 
-/// Implements the traits of things that have named fields.
+/// Implements the traits for values with named fields.
 macro_rules! with_fields {
     ($($kind:ident),*) => {
         $(impl ser::$kind for Items<'_> {

@@ -1,7 +1,6 @@
-//! Text as JSON has it.
+//! Text in its JSON-escaped form.
 //!
-//! The content of a file is most of a reply and stands in both of its halves. So it is escaped once, and copied from then
-//! on.
+//! The content of a file is most of a reply and stands in both of its halves. So it is escaped once and then copied.
 
 use serde::{Serialize, Serializer};
 
@@ -19,7 +18,7 @@ const SHORT_LINE: usize = 32;
 pub struct JsonText(Vec<u8>);
 
 impl JsonText {
-    /// JSON as a text.
+    /// JSON as text.
     pub(crate) fn of_json(json: &[u8]) -> JsonText {
         let mut text = Vec::with_capacity(with_escapes(json.len()));
         escape_bytes(json, &mut text, |_, _| {});
@@ -36,7 +35,7 @@ impl JsonText {
     #[must_use]
     pub fn decoded(&self) -> String {
         let quoted = [b"\"", self.as_json(), b"\""].concat();
-        // What was escaped can be read again.
+        // Our own escapes can always be decoded.
         serde_json::from_slice(&quoted).unwrap_or_default()
     }
 
@@ -50,7 +49,7 @@ impl JsonText {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// Adds what is unusual as the last line, if there is something.
+    /// Adds a remark as the last line, if there is one.
     pub(crate) fn note(&mut self, notes: &[&str]) {
         if !notes.is_empty() {
             self.end_line();
@@ -58,7 +57,7 @@ impl JsonText {
         }
     }
 
-    /// Adds something to the last line of a text that has one in square brackets, or as a new one.
+    /// Adds a remark to the last line if that is in square brackets, otherwise as a new line.
     pub(crate) fn add_note(&mut self, note: &str) {
         let text = self.decoded();
         let last = text.rsplit('\n').next().unwrap_or_default();
@@ -70,7 +69,7 @@ impl JsonText {
         }
     }
 
-    /// Adds a line and ends it. If the text so far is inside of a line, that line is ended first.
+    /// Adds a line and ends it. An unfinished line is ended first.
     pub(crate) fn push_line(&mut self, line: &JsonText) {
         self.end_line();
         self.append(line);
@@ -84,7 +83,7 @@ impl JsonText {
         }
     }
 
-    /// Takes the end of the last line away; says whether it had one.
+    /// Removes the end of the last line; returns whether there was one.
     pub(crate) fn pop_line_end(&mut self) -> bool {
         let ends_line = self.ends_line();
         if ends_line {
@@ -179,13 +178,13 @@ impl From<String> for JsonContent {
 }
 
 impl Serialize for JsonContent {
-    /// As bytes, which our writer takes for the inside of a string.
+    /// As bytes, which our writer takes as an already escaped string.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self.text.as_json())
     }
 }
 
-/// The room that a text of so many bytes takes with its escapes, if it has not too many.
+/// The capacity for a text of this many bytes with a usual number of escapes.
 fn with_escapes(length: usize) -> usize {
     length.saturating_add(length / 16)
 }

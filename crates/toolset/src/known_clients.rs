@@ -1,4 +1,4 @@
-//! What is known of clients by the name they give themselves (`clientInfo.name`).
+//! What is known about clients from the name they give themselves (`clientInfo.name`).
 //!
 //! A client can call itself anything, so nothing that protects files depends on this table.
 
@@ -6,7 +6,7 @@
 struct TextDropper {
     /// What its name begins with.
     name: &'static str,
-    /// Where that is written down; a test wants one for each.
+    /// The source for this; a test requires one for each.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and the test"))]
     source: &'static str,
 }

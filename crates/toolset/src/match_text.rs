@@ -46,7 +46,8 @@ impl MatchedLine<'_> {
         self.number.saturating_sub(before)
     }
 
-    /// Adds it with the lines around it that come after line `last` and before line `next`; gives the number of the last.
+    /// Adds it with the lines around it that come after line `last` and before line `next`; returns the number of the
+    /// last.
     fn add_to(&self, lines: &mut TextLines, last: i64, next: i64) -> i64 {
         let before = (self.first_number()..).zip(&self.before);
         for (number, line) in before.filter(|(number, _)| *number > last) {
@@ -89,7 +90,7 @@ pub(crate) struct SearchEnd<'reply> {
 }
 
 impl SearchEnd<'_> {
-    /// Says what is unusual about it: nothing found, or not everything told.
+    /// Says what is unusual about it: nothing was found, or not everything is shown.
     pub(crate) fn add_notes(&self, lines: &mut TextLines) {
         if self.found == 0 {
             let files = counted(self.files_searched, "file", "files");

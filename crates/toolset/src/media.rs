@@ -25,14 +25,14 @@ pub enum MediaKind {
     Audio,
 }
 
-/// Bytes that are an image or sound, as far as their beginning tells.
+/// Bytes that look like an image or sound from their beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MediaFacts {
     /// What it is.
     pub(crate) kind: MediaKind,
     /// Its MIME type.
     pub(crate) mime_type: &'static str,
-    /// What people call it.
+    /// Its name for people.
     pub(crate) name: &'static str,
     /// Width and height of an image.
     pub(crate) pixels: Option<(u32, u32)>,
@@ -132,8 +132,8 @@ fn little_endian(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     Some(digits.fold(0, |sum, byte| (sum << 8) | u32::from(*byte)))
 }
 
-/// What a tool's `_meta` says if its replies can be large: Claude Code writes results over 50,000 characters to a file
-/// unless it is told that more is meant.
+/// The `_meta` of a tool whose replies can be large: Claude Code writes results over 50,000 characters to a file unless
+/// it is told to expect more.
 pub(crate) fn large_replies() -> MetaObject {
     let most = Value::from(500_000);
     let key = "anthropic/maxResultSizeChars".to_owned();

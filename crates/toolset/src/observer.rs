@@ -1,6 +1,6 @@
-//! What the operator may watch of calls while they run, and the one thing that can be done about them: keeping a client out.
+//! Lets the operator watch running calls, and do one thing about them: keep a client out.
 //!
-//! Without an observer a call pays for nothing of this.
+//! Without an observer, calls do not pay for any of this.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ pub trait CallObserver: fmt::Debug + Send + Sync {
     /// Tells whether the operator keeps a client out for now.
     fn is_suspended(&self, client: &str) -> bool;
 
-    /// Hears that a call begins; returns a number for it.
+    /// Called when a call begins; returns a number for it.
     fn began(&self, call: &ObservedCall<'_>) -> u64;
 
-    /// Hears how a call ended.
+    /// Called when a call has ended.
     fn ended(&self, call: u64, end: &ObservedEnd<'_>);
 }
 
@@ -31,7 +31,7 @@ pub struct ObservedCall<'call> {
     pub path: Option<&'call str>,
     /// What the log calls the client.
     pub client: &'call str,
-    /// Whose turns and rate of calls it uses; this is what is suspended.
+    /// The account whose turns and call rate it uses; this is what can be suspended.
     pub allowance: &'call str,
 }
 
@@ -42,7 +42,7 @@ pub struct ObservedEnd<'call> {
     pub outcome: &'call str,
     /// Why it failed, as the log has it.
     pub reason: Option<&'call str>,
-    /// Whether it tried what is forbidden.
+    /// Whether it tried something forbidden.
     pub is_violation: bool,
     /// How long it took.
     pub duration: Duration,
@@ -50,7 +50,7 @@ pub struct ObservedEnd<'call> {
     pub bytes: usize,
 }
 
-/// A call that is being watched. If it is dropped before its end was told, it counts as cancelled.
+/// A call that is being watched. Dropped without an outcome, it counts as cancelled.
 pub(crate) struct Observation {
     observer: Arc<dyn CallObserver>,
     call: u64,

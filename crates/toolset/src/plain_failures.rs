@@ -1,4 +1,4 @@
-//! Failures of sets whose contract is somebody else's: clients get a text alone, and the code is for log and metrics.
+//! Failures of sets that imitate another server: clients get only a text; the code is for log and metrics.
 
 use ops::ErrorKind;
 use serde_json::json;

@@ -1,6 +1,6 @@
-//! What a person asks for by name: prompts about the changes of a root that keeps a history.
+//! Prompts that a person invokes by name. They are about the changes of a root that keeps a history.
 //!
-//! A prompt is made by a [`Tool`] that no client can call as one, so it takes the road of every call.
+//! A prompt is made by a [`Tool`] that is not listed as one, so it is handled like every call.
 
 use ops::{ChangeFilter, Diff, PartKind, Place, ToldChange, change_diff, change_id, changes};
 use schemars::JsonSchema;
@@ -14,13 +14,13 @@ use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 /// Makes a prompt.
 pub const GET: &str = "prompts/get";
-/// The tool whose place in an allowlist admits to prompts.
+/// The tool that, if allowed, gives access to prompts.
 pub(crate) const CHANGES: &str = "changes";
 /// The tool that a prompt needs.
 const UNDO: &str = "undo";
-/// How many changes a prompt tells.
+/// How many changes a prompt lists.
 const CHANGES_MAX: usize = 20;
-/// Among how many changes those of the client are looked for.
+/// How many changes are searched for those of the client.
 const LOOKED_AT: usize = 1000;
 /// How many files a prompt links to.
 const LINKS_MAX: usize = 20;
@@ -192,12 +192,12 @@ impl Reply {
     }
 }
 
-/// Whether the client may read the files of the root. Who may not is told no lines and given no links.
+/// Whether the client may read the files of the root. If not, it gets no lines and no links.
 fn may_read(call: &Call) -> bool {
     call.resource_link("").is_some()
 }
 
-/// What the changes that still hold did to lines, as far as there is room.
+/// The diffs of the changes that were not undone, as far as there is room.
 fn diffs(place: &Place, told: &[ToldChange], call: &Call) -> ops::Result<String> {
     let mut lines = TextLines::default();
     let mut room = DIFFS_MAX;
@@ -205,7 +205,7 @@ fn diffs(place: &Place, told: &[ToldChange], call: &Call) -> ops::Result<String>
     for change in holding.filter(|_| may_read(call)) {
         call.context.cancel.check()?;
         let number = change.record.number;
-        // One that is not kept any more has no lines.
+        // A change that is no longer kept has no diff.
         let diff = change_diff(&place.root, number, &call.context).unwrap_or_default();
         let Some(diff) = diff.filter(|diff| !diff.text.is_empty()) else {
             continue;

@@ -20,7 +20,7 @@ pub struct CallRate {
     pub burst: u32,
 }
 
-/// Keeps every client to its allowance.
+/// Limits every client to its allowance.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     /// How much of the allowance one call uses.

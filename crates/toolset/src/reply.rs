@@ -1,6 +1,6 @@
-//! What a call answers with, as JSON from the beginning.
+//! The reply of a call, which is JSON from the start.
 //!
-//! A large reply would be many times larger as a tree of values than it is as text, so it is never one: it is written
+//! As a tree of values a large reply would take many times its size as text, so it never becomes one: it is written
 //! once, and sent once for each half that the operator wants.
 
 use ops::ErrorKind;
@@ -14,7 +14,7 @@ use crate::json;
 use crate::json_text::JsonText;
 use crate::media::Media;
 
-/// What a call says, in the halves that the operator wants sent.
+/// The content of a reply, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct EncodedReply {
     /// The whole reply object, as JSON.
@@ -52,7 +52,7 @@ impl EncodedReply {
         }
     }
 
-    /// What is said of a failure. It keeps its text in every mode: it is short, and some clients show the model nothing
+    /// The content of a failure. It keeps its text in every mode: it is short, and some clients show the model nothing
     /// else.
     pub(crate) fn of_failure(worded: &Worded, text: FailureText, structured: bool) -> EncodedReply {
         let object = worded.object.to_string();
@@ -194,7 +194,7 @@ pub enum CallOutcome {
     Refused(MethodFailure),
 }
 
-/// Why a method of the protocol failed that is no tool.
+/// Why a method of the protocol other than a tool call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodFailure {
     /// What kind of failure it is.
@@ -205,7 +205,7 @@ pub struct MethodFailure {
     pub message: String,
 }
 
-/// What kind of failure of a method it is, as far as the protocol tells kinds apart.
+/// The kind of a method's failure, as far as the protocol distinguishes kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// The resource does not exist.
@@ -214,10 +214,10 @@ pub enum RefusalKind {
     Invalid,
     /// There are too many requests; this one may be sent again later.
     TooMany {
-        /// How much later, if that is known.
+        /// How long to wait, if that is known.
         retry_after_ms: Option<u64>,
     },
-    /// It failed for reasons of the server's own.
+    /// It failed for reasons within the server.
     Internal,
 }
 
@@ -268,7 +268,7 @@ impl CallOutcome {
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// What it says.
+    /// Its content.
     pub reply: EncodedReply,
     /// Whether the call failed.
     pub is_error: bool,

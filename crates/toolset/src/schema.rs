@@ -46,7 +46,8 @@ pub(crate) fn add_optional<T: JsonSchema>(reply: &mut JsonObject) {
     }
 }
 
-/// Lets a reply's schema be the error object instead. Some clients check the structured content of failures too.
+/// Makes the error object an alternative of a reply's schema. Some clients check the structured content of failures
+/// too.
 pub(crate) fn or_error(reply: &JsonObject, error: &Value) -> JsonObject {
     let mut either = reply.clone();
     let required = either.remove("required").unwrap_or_else(|| json!([]));
@@ -101,7 +102,7 @@ fn into_object(schema: Value) -> JsonObject {
         Value::Object(object) => object,
         _ => Map::new(),
     };
-    // The tool's own description says what the type's would.
+    // The tool's own description replaces the type's.
     schema.remove("description");
     schema.insert("type".to_owned(), Value::from("object"));
     schema
@@ -112,7 +113,7 @@ fn into_object(schema: Value) -> JsonObject {
 enum Null {
     /// It is the same as leaving the argument out, so it need not be mentioned.
     Absent,
-    /// It can come and must be mentioned.
+    /// It can occur, so it must be mentioned.
     Value,
 }
 
@@ -214,10 +215,10 @@ fn drop_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// A string, and what is said of it.
+/// A string and its description.
 type Constant = (Value, Option<String>);
 
-/// Turns alternatives that are single strings into one enumeration, keeping what is said of each.
+/// Merges alternatives that are single strings into one enumeration and keeps the description of each.
 fn constants_to_enum(schema: &mut Map<String, Value>) {
     let Some(Value::Array(alternatives)) = schema.get("oneOf") else {
         return;
@@ -246,7 +247,7 @@ fn constants_to_enum(schema: &mut Map<String, Value>) {
     }
 }
 
-/// The strings of one alternative. Those of which nothing is said come together.
+/// The strings of one alternative; those without a description come together.
 fn constants(alternative: &Value) -> Option<Vec<Constant>> {
     if let Some(values) = alternative.get("enum").and_then(Value::as_array) {
         let plain = values.iter().all(Value::is_string);

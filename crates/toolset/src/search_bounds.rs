@@ -27,13 +27,13 @@ pub(crate) fn timeout_seconds() -> u64 {
     300
 }
 
-/// How long a search may take: as long as it asks for, within the operator's limit. More is no mistake, because what is
-/// found by then is returned and the reply says that the time was over.
+/// How long a search may take: as long as it asks for, within the operator's limit. Asking for more is no error: what
+/// was found in time is returned, and the reply says that the time was up.
 pub(crate) fn search_timeout(seconds: u64, limits: &Limits) -> Duration {
     Duration::from_secs(seconds).min(limits.search_timeout)
 }
 
-/// How long the call may take: the search ends itself and still answers, so the call waits longer.
+/// How long the call may take: the search stops by itself and still answers, so the call's own deadline is later.
 pub(crate) fn call_timeout(seconds: u64, limits: &Limits) -> Duration {
     with_grace(search_timeout(seconds, limits))
 }
@@ -52,7 +52,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a reply says of a search that was not finished in time.
+/// The note for a search that was not finished in time.
 pub(crate) fn timed_out(narrow: &str) -> String {
     format!("timed out before everything was searched: {narrow}")
 }

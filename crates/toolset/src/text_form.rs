@@ -1,7 +1,7 @@
 //! The text half of replies: words and rules that every tool uses.
 //!
-//! A model reads it. So it is short: no key is repeated, nothing is padded, times are to the second. A name cannot forge
-//! a line. What is unusual comes last, in one line in square brackets that says what to do next.
+//! A model reads it. So it is short: no key is repeated, nothing is padded, times are to the second. A name cannot
+//! forge a line. Anything unusual comes last, in one line in square brackets that says what to do next.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt::{Display, Write as _};
@@ -38,7 +38,7 @@ impl TextLines {
         self.text.is_empty()
     }
 
-    /// Adds something unusual, for the last line.
+    /// Adds a remark for the last line.
     pub(crate) fn note(&mut self, note: impl Into<String>) -> &mut TextLines {
         self.notes.push(note.into());
         self
@@ -64,7 +64,7 @@ impl TextLines {
     }
 }
 
-/// The last line of a text that has something unusual to say.
+/// The last line of a text with remarks.
 pub(crate) fn bracketed<Note: Borrow<str>>(notes: &[Note]) -> String {
     format!("[{}]", notes.join("; "))
 }
@@ -92,7 +92,7 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// A name in a list of somebody else's form. Only one that would not stay in its line is quoted.
+/// A name in a list whose form another server defines. It is quoted only if it would not stay in its line.
 pub(crate) fn in_one_line(name: &str) -> Cow<'_, str> {
     if name.chars().any(is_unshowable) {
         shown(name)
@@ -101,7 +101,7 @@ pub(crate) fn in_one_line(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a character ends lines, moves the cursor or turns the direction of text.
+/// Whether a character ends a line, moves the cursor or changes the direction of text.
 pub(crate) fn is_unshowable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -112,7 +112,7 @@ pub(crate) fn shown_directory(path: &str) -> String {
     format!("{}/", shown(path.trim_end_matches('/')))
 }
 
-/// What a reply of bytes says if nobody can read them: how large they are, and where they are.
+/// The text for bytes that a model cannot read: their size, and where they are in the reply.
 pub(crate) fn binary(path: &str, size: u64, base64: &JsonText, replies: ReplyHalves) -> JsonText {
     let mut text = JsonText::from(shown(path).as_ref());
     text.push(": binary, ");

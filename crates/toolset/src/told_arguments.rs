@@ -1,7 +1,8 @@
-//! The arguments of a call as the log tells them: what the tool's schema knows, but never what is in a file.
+//! The arguments of a call as the log shows them: those that the tool's schema knows, but never the content of a file.
 //!
 //! An argument that the schema does not know, or whose type is another, may be content under a wrong name: its value is
-//! left out. So a log line tells what a call wanted, and no mistake of a client or of a new tool puts a file into it.
+//! left out. So a log line shows what a call wanted, and no mistake of a client or in a new tool can put a file into
+//! it.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +17,7 @@ const ENTRIES_MAX: usize = 50;
 /// Stands for what is left out.
 const LEFT_OUT: &[u8] = "\"…\"".as_bytes();
 
-/// The arguments as JSON, without some that others tell.
+/// The arguments as JSON, without those that have log fields of their own.
 pub(crate) fn told(
     definition: &Definition,
     arguments: &Map<String, Value>,

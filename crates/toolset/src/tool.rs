@@ -1,5 +1,5 @@
-//! What a tool is. A tool is one unit struct in one file that implements [`Tool`]; the registry holds it in its
-//! erased form, [`AnyTool`]. Name, schemas, hints, read-only check and allowlist entry all come from that one place.
+//! What a tool is. A tool is one unit struct in one file that implements [`Tool`]; the registry holds it in its erased
+//! form, [`AnyTool`]. Its name, schemas, hints, read-only check and allowlist entry all come from that one place.
 
 mod change_fields;
 mod erased;
@@ -46,15 +46,15 @@ pub trait Tool: Send + Sync + 'static {
     /// The arguments that are the content of files, or a part of it, at any depth: no log line has them. It has no default,
     /// so that no tool forgets it.
     const CONTENT: &'static [&'static str];
-    /// What it does to files. The hints come from this.
+    /// What it does to files; its hints are derived from this.
     const EFFECT: ToolEffect;
-    /// Which roots a call uses, and for what. Admission and the read-only check come from this.
+    /// Which roots a call uses, and for what; admission and the read-only check are derived from this.
     const ROOTS: &'static [RootUse];
     /// Whether [`Tool::try_inline`] may be worth trying.
     const TRY_INLINE: bool = false;
     /// Whether its replies can be larger than clients show by themselves.
     const LARGE_REPLIES: bool = false;
-    /// Whether it gives a file new content: its reply may say that this was not atomic.
+    /// Whether it gives a file new content. If so, its reply may say that the write was not atomic.
     const REPLACES_CONTENT: bool = false;
     /// Example calls with their replies, for the reference.
     const EXAMPLES: &'static [Example] = &[];
@@ -89,12 +89,12 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// The same as JSON. Tools whose text is mostly the content of a file have it as JSON already.
+    /// The same in JSON-escaped form, for tools whose text is mostly a file's content and already escaped.
     fn json_text(reply: &Self::Reply, replies: ReplyHalves) -> Option<JsonText> {
         Self::text(reply, replies).map(JsonText::from)
     }
 
-    /// A block of the reply that is seen or heard. It is taken out of the reply, which is not sent with it.
+    /// An image or sound block. It is moved out of the reply, which is then sent without it.
     fn media(_reply: &mut Self::Reply) -> Option<Media> {
         None
     }
@@ -105,7 +105,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// The outcome of work that must not wait.
+/// The outcome of a try to work without waiting.
 pub enum Inline<Reply> {
     /// It is done.
     Done(ops::Result<Reply>),
@@ -118,8 +118,8 @@ pub enum Inline<Reply> {
 pub enum Weight {
     /// A small read, a look or a write: never waits behind heavy calls.
     Small,
-    /// Anything that grows with a tree or a large file: clients and calls take turns, on about as many threads as there
-    /// are cores.
+    /// Work that grows with a tree or a large file: clients and calls take turns, on about as many threads as there are
+    /// cores.
     Heavy,
 }
 
@@ -148,7 +148,7 @@ impl Weight {
     }
 }
 
-/// How many files are looked at to tell how much a change needs: more are much.
+/// How many files are checked to estimate how much a change needs; more files than this count as heavy.
 const LOOKED_AT_MAX: usize = 16;
 
 /// What is left of work that was tried inline.
@@ -180,7 +180,7 @@ pub enum ToolEffect {
 }
 
 impl ToolEffect {
-    /// The MCP annotations; nothing here ever reaches an open world.
+    /// The MCP annotations. `openWorldHint` is always false.
     pub(crate) fn annotations(self) -> ToolAnnotations {
         let (read_only, destructive, idempotent) = match self {
             ToolEffect::Read => (true, false, true),
@@ -279,17 +279,17 @@ pub struct Call {
     /// Limits, deadline, cancellation and progress, for operations.
     pub context: Context,
     pub(crate) roots: Vec<Arc<Root>>,
-    /// Where the first of them is among all roots.
+    /// The index of the first of them among all roots.
     pub(crate) root_index: Option<usize>,
     pub(crate) root_infos: Arc<[RootInfo]>,
     pub(crate) replies: ReplyHalves,
     pub(crate) text_form: TextForm,
     pub(crate) form: ReplyForm,
-    /// The tools that have to be allowed on a root for its files to be resources, if they can be.
+    /// The tools that must be allowed in a root for its files to be resources; `None` if the set has no resources.
     pub(crate) resource_tools: Option<ResourceTools>,
     /// Where paths on the host lead, for sets whose clients give such paths.
     pub(crate) host_roots: Option<HostRoots>,
-    /// How long a call takes at most that says nothing else.
+    /// The longest a call may take if its tool does not say otherwise.
     pub(crate) request_timeout: Duration,
     /// Whether every root of the call may be changed.
     pub(crate) may_change: bool,
@@ -332,7 +332,7 @@ impl Call {
         place(self.roots.last(), path)
     }
 
-    /// Records the refusal of one of several places, if it is one that operators look for: the call itself may succeed.
+    /// Logs the refusal of one of several places if it is a violation: the call itself may succeed.
     pub(crate) fn record_violation(
         &self,
         contract: &dyn Contract,
@@ -362,7 +362,7 @@ impl Call {
         record.failure(&failure, &contract.word(&failure, &subject));
     }
 
-    /// What clients may know of every root.
+    /// What clients may know about every root.
     #[must_use]
     pub fn root_infos(&self) -> &[RootInfo] {
         &self.root_infos
@@ -379,7 +379,7 @@ fn place(root: Option<&Arc<Root>>, path: &str) -> ops::Result<Place> {
     Place::new(Arc::clone(root), path)
 }
 
-/// What clients may know of a root: never where it is.
+/// What clients may know about a root: never its host path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootInfo {
     /// Its name.
@@ -416,7 +416,7 @@ pub struct Definition {
     pub large_replies: bool,
     /// See [`Tool::EXAMPLES`].
     pub examples: &'static [Example],
-    /// The tool whose place in an allowlist admits it, if it is a method of the protocol and no tool itself.
+    /// The tool that must be allowed for it, if it is a method of the protocol rather than a tool.
     pub method_of: Option<&'static str>,
     /// Who decides what its replies look like.
     pub form: ReplyForm,
@@ -433,9 +433,9 @@ impl Definition {
 /// Who decides what the replies of a tool look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyForm {
-    /// The operator, by `server.replies` and `server.text`; a change may add what is kept of it.
+    /// The operator, by `server.replies` and `server.text`. The reply to a change may also say how to undo it.
     Chosen,
-    /// Somebody else's contract, to the letter: these halves, and nothing besides.
+    /// The server that the set imitates, to the letter: these halves and nothing else.
     Given(ReplyHalves),
 }
 
@@ -444,12 +444,12 @@ pub trait AnyTool: Send + Sync {
     /// What is known before a call.
     fn definition(&self) -> &Definition;
 
-    /// Whether a call may need no waiting.
+    /// Whether a call may finish without waiting.
     fn tries_inline(&self) -> bool {
         false
     }
 
-    /// Judges and decodes the arguments; nothing has happened yet.
+    /// Checks and decodes the arguments; has no effect yet.
     fn prepare(
         &self,
         arguments: JsonObject,
@@ -460,12 +460,12 @@ pub trait AnyTool: Send + Sync {
 
 /// Work that never asks the client.
 pub trait BlockingWork: Send {
-    /// How much it may need of the machine.
+    /// How heavy it may be.
     fn weight(&self) -> Weight {
         Weight::Small
     }
 
-    /// Does it without waiting, or gives back what is left to do.
+    /// Does it without waiting, or returns what is left to do.
     fn try_inline(
         self: Box<Self>,
         call: &Call,
@@ -505,7 +505,7 @@ pub enum CallWork {
     Asking(Asking),
 }
 
-/// How a call ended that did not fail.
+/// The end of a call that did not fail.
 #[derive(Debug)]
 pub enum Ended {
     /// With a reply.

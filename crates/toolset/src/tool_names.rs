@@ -1,10 +1,10 @@
-//! Which tool a wrong name means. Models call tools by the names of other servers.
+//! Finds the tool that a wrong name means: models use the tool names of other servers.
 
 use ops::text::near_names::nearest;
 
-/// Names of the same work, those of this program's sets among them. The first that is served is meant.
+/// Names of the same operation in different servers, including our own sets. The first that is served is meant.
 ///
-/// No group has a tool that destroys more than the name that was called says.
+/// No group contains a tool that destroys more than the called name suggests.
 const SAME_WORK: &[&[&str]] = &[
     &[
         "read_file",
@@ -94,7 +94,7 @@ const SAME_WORK: &[&[&str]] = &[
     &["list_roots", "list_allowed_directories", "roots"],
 ];
 
-/// Words that ask for something to be gone.
+/// Words that ask for a removal.
 const REMOVING: [&str; 5] = ["remove", "delete", "rm", "unlink", "destroy"];
 
 /// The served tool that a wrong name means.
@@ -113,7 +113,7 @@ pub(crate) fn meant<'tool>(name: &str, served: &[&'tool str]) -> Option<&'tool s
     })
 }
 
-/// Whether a name says that something goes.
+/// Whether a name asks for a removal.
 fn removes(name: &str) -> bool {
     REMOVING.iter().any(|word| name.contains(word))
 }

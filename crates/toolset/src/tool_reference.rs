@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::catalogue::ToolEntry;
 use crate::contract::CallSubject;
 
-/// A Markdown page that tells everything about these tools.
+/// A Markdown page that documents these tools.
 #[must_use]
 pub(crate) fn markdown(title: &str, entries: &[ToolEntry], tools: &[McpTool]) -> String {
     let mut page = format!("# {title}\n");
@@ -23,7 +23,7 @@ pub(crate) fn markdown(title: &str, entries: &[ToolEntry], tools: &[McpTool]) ->
     page
 }
 
-/// The tool's own examples, or else the call its description shows; and always a failure in the set's words.
+/// The tool's own examples, or else the call in its description; always followed by a failure in the set's words.
 fn examples(page: &mut String, entry: &ToolEntry) {
     let definition = entry.tool.definition();
     for example in definition.examples {
@@ -185,7 +185,8 @@ fn reply_rows(page: &mut String, prefix: &str, schema: &Map<String, Value>) {
     }
 }
 
-/// Tells the error object, which all tools of a set share and the examples show, from an `error` field that is text.
+/// Distinguishes the error object, which all tools of a set share and the examples show, from an `error` field that is
+/// text.
 fn is_error_object(name: &str, property: &Value) -> bool {
     name == "error" && property.get("type").and_then(Value::as_str) == Some("object")
 }

@@ -1,4 +1,4 @@
-//! Which trace a call belongs to, as its client says it (W3C Trace Context), for the log and the record.
+//! The trace that a call belongs to according to its client (W3C Trace Context), for the log and the record.
 
 /// The most characters of `tracestate` that the standard wants passed on.
 const STATE_MAX: usize = 512;
@@ -13,7 +13,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Reads both values; nothing if they are not what the standard says. A client's mistake here fails no call.
+    /// Reads both values; `None` if they do not follow the standard. A client's mistake here fails no call.
     #[must_use]
     pub fn new(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<TraceContext> {
         let parent = traceparent.filter(|parent| is_parent(parent))?;

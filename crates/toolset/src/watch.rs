@@ -1,7 +1,7 @@
 //! `watch`, as every set that has it: waits until something changes below a path, or its time is over.
 //!
-//! A waiting call holds no slot and no thread: only beginning to watch and taking in what happened run on the blocking
-//! pool, each with a slot of its own.
+//! A waiting call holds no slot and no thread. Only starting the watch and reading its events run on the blocking pool,
+//! each with a slot of its own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
@@ -34,17 +34,17 @@ use crate::tool::{AnyTool, Call, CallWork, Definition, Ended, Prepared, RootUse,
 pub(crate) const TIMEOUT_SECONDS: u64 = 300;
 /// How many directories one call watches.
 pub(crate) const DIRECTORIES_MAX: usize = 8192;
-/// How many watches of one client wait at once. A user has 128 of them on many systems.
+/// How many watches of one client wait at once. Many systems allow a user 128 of them.
 const PER_CLIENT: usize = 8;
 /// How many watches wait at once in the whole process.
 const PER_PROCESS: usize = 64;
 /// How often a waiting call asks whether something happened. Asking waits for nothing and costs a microsecond.
 const STEP: Duration = Duration::from_millis(50);
-/// How long more is gathered after the first change: what belongs together comes together.
+/// How long to keep gathering after the first change, so that related changes are reported together.
 const GATHER: Duration = Duration::from_millis(50);
 /// How much longer than its wait a call may take.
 const GRACE: Duration = Duration::from_secs(10);
-/// How many recorded changes a reply tells.
+/// How many recorded changes a reply lists.
 const CHANGES_MAX: usize = 1000;
 /// How long a client that has too many watches should wait.
 const LATER_MS: u64 = 1000;
@@ -54,7 +54,7 @@ pub(crate) fn timeout_seconds() -> u64 {
     30
 }
 
-/// What a set's `watch` takes.
+/// What the `watch` of a set takes.
 pub(crate) trait WatchTool: Send + Sync + 'static {
     /// What a client sends.
     type Arguments: DeserializeOwned + JsonSchema + Send + Sync + 'static;
@@ -148,7 +148,7 @@ impl Reply {
         halves(self, own_text, call.replies).map(Ended::Reply)
     }
 
-    /// What the client should know of what was not seen.
+    /// What the client should know about changes that were not seen.
     fn notes(&self) -> impl Iterator<Item = &'static str> {
         let notes = [
             (self.truncated, "more paths changed than are listed"),
@@ -171,7 +171,7 @@ impl Reply {
 }
 
 impl WatchedChange {
-    /// A change that was seen, with who made it if that is among the known ones.
+    /// An observed change, with its author if it matches a recorded change.
     fn new(path: String, change: SeenChange, known: &[ToldChange]) -> WatchedChange {
         let known = known.iter().find(|told| {
             let mut parts = told.parts();
@@ -275,7 +275,8 @@ fn counted(client: &str, admission: &Admission) -> Result<WaitingWatch, Failure>
     })
 }
 
-/// Begins to watch a place. Also gives what this server has changed there since that moment, and the number of the last change.
+/// Begins to watch a place. Also returns what this server has changed there since that moment, and the number of the
+/// last change.
 async fn begin(
     place: Place,
     since: Option<&str>,
@@ -290,7 +291,7 @@ async fn begin(
     let context = call.context.clone();
     let begun = move || {
         let last = place.root.history().map_or(0, |kept| kept.last_number());
-        // Watching begins first, so that nothing falls in between.
+        // Watching begins first, so that nothing in between is missed.
         let watched = watch.run(&context)?;
         let before = since.map(|since| made_since(place, since, &context));
         Ok::<_, ops::Error>((watched, before.transpose()?.unwrap_or_default(), last))
@@ -298,7 +299,7 @@ async fn begin(
     Ok(admission.run(&call.caller.allowance, begun).await??)
 }
 
-/// The changes of a place that this server made after the change with this number, as far as a history tells.
+/// The changes that this server made at a place after the change with this number, if a history records them.
 async fn known_since(
     last: u64,
     place: Place,
@@ -325,7 +326,7 @@ fn made_since(place: Place, since: Moment, context: &Context) -> ops::Result<Vec
     list.run(context).map(|told| told.changes)
 }
 
-/// What recorded changes did, as if it had been seen.
+/// Recorded changes in the form of observed ones.
 fn seen_in(told: &[ToldChange]) -> TreeChanges {
     let mut changes = BTreeMap::new();
     for part in told.iter().rev().flat_map(ToldChange::parts) {
@@ -359,7 +360,7 @@ async fn until_changed(
         }
         sleep(GATHER).await;
         watched = look(watched, client, admission).await?;
-        // What was made and removed again is nothing to tell.
+        // Something that was made and removed again is not reported.
         if watched.has_changes() {
             break;
         }
@@ -378,7 +379,7 @@ async fn has_news_before(end: Instant, watched: &Watched) -> bool {
     true
 }
 
-/// Takes in what happened, on a thread that may wait: a new directory is listed.
+/// Processes events on a thread that may block, because a new directory has to be listed.
 async fn look(
     mut watched: Watched,
     client: &Arc<str>,

@@ -1,4 +1,4 @@
-//! The admission of one process for somebody else: for a named client, or after the operator changed something.
+//! Derives admission for a named client, or for new settings, from that of the process.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::host_paths::HostDirectories;
 use crate::rate::{CallRate, RateLimit};
 
 impl Admission {
-    /// The same process with what the operator decided since. What runs, waits, is held or was counted stays as it is; the
-    /// limits of bytes stay what they were at the start.
+    /// The same admission under new settings. Running and waiting calls, held bytes and counts carry over. The byte
+    /// limits stay as they were at the start.
     #[must_use]
     pub fn again(&self, deployment: Deployment) -> Arc<Admission> {
         let is_same_memory =
@@ -39,8 +39,8 @@ impl Admission {
             .set_patience(self.deployment.confirm_timeout);
     }
 
-    /// The same process as a named client sees it: only its roots and tools exist. Turns, memory and statistics are shared.
-    /// What it used of its allowance `before` stays used.
+    /// The same process as a named client sees it: only its roots and tools exist. Turns, memory and statistics are
+    /// shared. The part of its allowance that it used `before` stays used.
     #[must_use]
     pub fn for_client(&self, client: &ClientGrant, before: Option<&Admission>) -> Arc<Admission> {
         let deployment = self.deployment.for_client(client);
@@ -70,7 +70,7 @@ impl Admission {
         })
     }
 
-    /// Another part of the same process, without limits of its own.
+    /// The same admission without limits of its own.
     fn sharing(&self, deployment: Deployment) -> Admission {
         let names = deployment.roots.iter().enumerate();
         Admission {
@@ -97,7 +97,7 @@ impl Admission {
     }
 }
 
-/// An allowance, which goes on if the rate is what it was.
+/// The allowance for a rate; the existing one is kept if the rate did not change.
 fn kept_rate(
     rate: CallRate,
     before: Option<CallRate>,
@@ -109,7 +109,7 @@ fn kept_rate(
     }
 }
 
-/// So many calls at once.
+/// A limit of this many calls at once.
 fn places(most: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
 }

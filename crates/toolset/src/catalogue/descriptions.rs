@@ -15,7 +15,7 @@ use crate::tool::{Definition, ReplyForm, RootSource};
 pub(super) struct Descriptions {
     /// What `tools/list` answers.
     pub(super) listed: Vec<McpTool>,
-    /// Every tool, listed or not, in the order of the entries: headers are checked against its schema.
+    /// Every tool in the order of the entries, listed or not: headers are checked against its schema.
     pub(super) all: Vec<McpTool>,
 }
 
@@ -71,7 +71,7 @@ fn described(entry: &ToolEntry, admission: &Admission) -> McpTool {
 fn input_schema(definition: &Definition, deployment: &Deployment) -> Arc<JsonObject> {
     let mut named = definition.roots.iter().filter_map(|use_| match use_.root {
         RootSource::Argument(name) => Some(name),
-        // This one may be left out anyway.
+        // This one is optional anyway.
         RootSource::ArgumentOr(..)
         | RootSource::Home
         | RootSource::NamedHome(_)

@@ -1,4 +1,4 @@
-//! What an endpoint says of itself when a client connects.
+//! How an endpoint describes itself when a client connects.
 
 use ops::text::encoding::to_base64;
 use rmcp::model::{
@@ -16,7 +16,7 @@ use crate::tool::{Definition, ToolEffect};
 /// How `resources/directory/read` is declared. The extension that defines it is about skills, which are not served here.
 const DIRECTORY_READ_EXTENSION: &str = "io.github.mcp-filesystem/directory-read";
 
-/// What an endpoint with these tools and methods says of itself; `None` without a tool.
+/// The description of an endpoint with these tools and methods; `None` if it has no tool.
 pub(super) fn introduction(
     entries: &[ToolEntry],
     methods: &[ToolEntry],
@@ -62,7 +62,7 @@ fn instructions(set: &[ToolEntry], admission: &Admission) -> String {
     }
 }
 
-/// Declares what some root lets clients do, and nothing else.
+/// Declares only the capabilities that at least one root allows.
 fn declare_resources(
     capabilities: &mut ServerCapabilities,
     methods: &[ToolEntry],

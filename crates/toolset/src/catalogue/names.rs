@@ -12,7 +12,7 @@ pub struct SetNames {
     pub set: &'static str,
     /// All its tools, in the specification's order.
     pub tools: Vec<&'static str>,
-    /// The tools that an allowlist decides on. A tool of a set with roots that uses none itself is always available.
+    /// The tools that an allowlist can name. In a set with roots, a tool that uses no root is always available.
     pub restricted: Vec<&'static str>,
 }
 
@@ -35,7 +35,7 @@ impl SetNames {
 pub fn every_set() -> &'static [SetNames] {
     static SETS: LazyLock<Vec<SetNames>> = LazyLock::new(|| {
         let memory = SetNames {
-            // An allowlist may name the tool that is only there if the operator wants it.
+            // An allowlist may name this optional tool even if the operator has not enabled it.
             restricted: SetNames::of(&memory::toolset(true)).restricted,
             ..SetNames::of(&memory::toolset(false))
         };

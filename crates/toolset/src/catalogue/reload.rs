@@ -1,4 +1,4 @@
-//! The tools of an endpoint after the operator changed something.
+//! The tools of an endpoint after the settings were reloaded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Catalogue, ToolEntry};
 
 impl Catalogue {
-    /// Goes on with the figures of an earlier catalogue of the same endpoint.
+    /// Keeps counting from the figures of an earlier catalogue of the same endpoint.
     pub(crate) fn counting_on(mut self, earlier: &Catalogue) -> Catalogue {
         let name = |entry: &ToolEntry| (entry.contract.name(), entry.tool.definition().name);
         let known = earlier.entries.iter().chain(&earlier.methods);

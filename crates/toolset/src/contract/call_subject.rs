@@ -1,4 +1,4 @@
-//! What a call is about, as far as its arguments tell before anybody judges them.
+//! What a call is about, read from its arguments before they are checked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +27,7 @@ pub struct CallSubject {
     pub listed: Vec<NamedPlace>,
     /// The paths that its work found inside an argument.
     pub found: FoundPaths,
-    /// What its places are called on the host, for sets that tell that.
+    /// The host paths of its places, for sets that use host paths.
     pub hosts: Option<HostNames>,
     /// What it does, for a tool that does several things.
     pub command: Option<String>,
@@ -37,19 +37,19 @@ pub struct CallSubject {
     pub sought: Vec<String>,
 }
 
-/// Paths inside an argument, such as a patch, which only the work of a call reads. Clones share them.
+/// Paths inside an argument, such as a patch, that only the work itself reads. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct FoundPaths(Arc<Mutex<Vec<String>>>);
 
 impl FoundPaths {
-    /// Adds paths, as many as a record keeps.
+    /// Adds paths, up to the number that a record keeps.
     pub(crate) fn add(&self, mut paths: Vec<String>) {
         let mut found = self.lock();
         paths.truncate(LISTED_MAX.saturating_sub(found.len()));
         found.append(&mut paths);
     }
 
-    /// What was found so far.
+    /// The paths found so far.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         self.lock().clone()
@@ -70,7 +70,7 @@ pub struct NamedPlace {
 }
 
 impl CallSubject {
-    /// Reads the places from arguments that nobody has judged yet.
+    /// Reads the places from arguments that have not been checked yet.
     pub(crate) fn new(
         definition: &Definition,
         arguments: &JsonObject,
@@ -89,7 +89,8 @@ impl CallSubject {
         }
     }
 
-    /// The subject with the arguments that the log tells. Paths on the host are not told: the log has them as root and path.
+    /// The subject with the arguments that the log shows. Paths on the host are not told: the log has them as root and
+    /// path.
     pub(crate) fn with_arguments(
         mut self,
         definition: &Definition,
@@ -106,7 +107,7 @@ impl CallSubject {
         self
     }
 
-    /// The subject of a call whose paths are those of the host: its places become root and path, and keep their names there.
+    /// The subject of a call with host paths: its places become root and path, and keep their host paths besides.
     pub(crate) fn on_host(mut self, hosts: &HostDirectories, roots: &[String]) -> CallSubject {
         let mut paths = Vec::new();
         for place in self.places.iter_mut().chain(&mut self.listed) {
@@ -187,7 +188,7 @@ fn named_root(source: RootSource, arguments: &JsonObject, home: Option<&str>) ->
             text_of(arguments, name).or_else(|| text_of(arguments, other))
         }
         RootSource::Home => home.map(str::to_owned),
-        // The path itself tells.
+        // The host path itself determines the root.
         RootSource::HostPath(_) => None,
     }
 }
@@ -198,7 +199,7 @@ fn listed_places(arguments: &JsonObject, first: Option<&NamedPlace>) -> Vec<Name
     let entries = lists.filter_map(Value::as_array).flatten();
     let places = entries.filter_map(|entry| listed_place(entry, first));
     let mut places: Vec<NamedPlace> = places.take(LISTED_MAX).collect();
-    // Several edits of one file stand behind each other.
+    // Several edits of one file follow each other.
     places.dedup();
     places
 }

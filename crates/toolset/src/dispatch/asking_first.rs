@@ -10,17 +10,17 @@ use crate::confirm::{self, AskedCall, ELICITATION, NotConfirmed, judge};
 use crate::contract::{CallSubject, Failure};
 use crate::tool::Ended;
 
-/// How often a person is asked about one call, because it would do more each time it is counted.
+/// How often a person is asked about one call whose count grows each time.
 const QUESTIONS_OF_CALL: usize = 3;
 
 impl<'call> Dispatch<'call> {
-    /// Whether a person may have to be asked about a call of this tool.
+    /// Whether a call of this tool may need confirmation.
     pub(super) fn may_ask_first(self) -> bool {
         let roots = &self.admission.deployment().roots;
         self.changes() && roots.iter().any(|grant| grant.confirm.is_some())
     }
 
-    /// Begins a call, with what a person has allowed if the client brings an answer.
+    /// Begins a call with whatever the answer that the client brings allows.
     pub(super) async fn begin_confirmed(
         self,
         arguments: JsonObject,
@@ -132,7 +132,7 @@ impl<'call> Dispatch<'call> {
         }
     }
 
-    /// What would have passed unasked, for the words of a refusal.
+    /// What would have passed unasked, for the message of a refusal.
     fn limits(self, arguments: &JsonObject) -> Consent {
         let definition = self.entry.tool.definition();
         let set = self.entry.contract.name();
@@ -144,7 +144,7 @@ impl<'call> Dispatch<'call> {
     }
 }
 
-/// The places of a call as the person knows them.
+/// The places of a call in the user's terms.
 fn places(subject: &CallSubject) -> Vec<String> {
     let shown = subject.places.iter().map(|place| {
         let root = place.root.as_deref().unwrap_or_default();

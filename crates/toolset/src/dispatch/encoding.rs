@@ -1,5 +1,5 @@
-//! Makes the message of an outcome: a small one at once, a large one on the threads for heavy work, in its client's turn.
-//! Large messages that are made on the runtime's threads would hold up the small calls of everybody.
+//! Makes the message of an outcome: a small one at once, a large one on the threads for heavy work, in its client's
+//! turn. A large message made on a runtime thread would delay everybody's small calls.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub trait Encoder: Send + Sync {
     fn apart(&self) -> Box<dyn Encoder>;
 }
 
-/// Makes no message: who asks for this wants the outcome itself.
+/// Makes no message, for callers that want the outcome itself.
 pub struct NoMessage;
 
 impl Encoder for NoMessage {
@@ -33,7 +33,7 @@ impl Encoder for NoMessage {
 /// An outcome with its message.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The outcome. If a message holds what a large one says, it says nothing itself any more.
+    /// The outcome; empty if its large content is already in the message.
     pub outcome: CallOutcome,
     /// The message; empty if none was wanted.
     pub message: Vec<u8>,
@@ -46,7 +46,7 @@ impl Encoded {
         Encoded { outcome, message }
     }
 
-    /// Makes the message where a message of its size is made.
+    /// Makes the message on the thread that its size calls for.
     pub(super) async fn new(
         outcome: CallOutcome,
         encoder: &dyn Encoder,
@@ -73,7 +73,7 @@ impl Encoded {
         }
     }
 
-    /// Frees what the message holds already.
+    /// Frees what the message already holds.
     fn without_reply(mut self) -> Encoded {
         if let CallOutcome::Result(result) = &mut self.outcome
             && !self.message.is_empty()

@@ -1,4 +1,4 @@
-//! Work that is tried on a thread of the runtime, and how much the rest of it may need.
+//! Tries work on a runtime thread, and finds out how heavy the rest of it is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,13 +14,13 @@ use crate::tool::{Blocking, Call, Weight};
 pub(super) struct RestOfWork {
     pub(super) work: Blocking,
     pub(super) weight: Weight,
-    /// The slot that it has already.
+    /// The slot that it already has.
     pub(super) slot: Option<CallSlot>,
 }
 
 impl Dispatch<'_> {
-    /// Runs work in a slot for small calls if it need not wait for anything. So it does if the slot comes late: what is large
-    /// is only found out here.
+    /// Runs work in a slot for small calls if it need not wait for anything, even if the slot came late: only here does
+    /// it turn out whether the work is large.
     pub(super) async fn try_inline(
         self,
         work: Blocking,
@@ -52,7 +52,7 @@ fn in_slot(
         .map_err(|(work, weight)| RestOfWork {
             work,
             weight,
-            // A heavy call needs another slot than the one for small calls that it has.
+            // A heavy call cannot keep its slot for small calls.
             slot: (weight == Weight::Small).then_some(slot),
         })
 }

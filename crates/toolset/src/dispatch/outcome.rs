@@ -13,12 +13,12 @@ use crate::observer::{Observation, ObservedCall};
 use crate::reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ToolResult};
 use crate::tool::{Ended, ReplyForm};
 
-/// What is told of a call when it has ended.
+/// What is reported about a call when it has ended.
 pub(super) struct EndingCall<'call> {
     pub(super) subject: &'call CallSubject,
     pub(super) start: Instant,
     pub(super) observation: Option<Observation>,
-    /// What the call learns of its change.
+    /// What the call learns about its change.
     pub(super) notes: ops::ChangeNotes,
 }
 
@@ -86,8 +86,8 @@ impl Dispatch<'_> {
         encoded
     }
 
-    /// Ends a call that has not begun. It may not have waited for room, so without room it is counted and not recorded:
-    /// a client that is refused again and again must not use up memory.
+    /// Ends a call that has not begun. If the audit queue has no room, it is only counted: a client that is refused
+    /// again and again must not use up memory.
     pub(super) fn refused(
         self,
         told: EndingCall<'_>,

@@ -1,4 +1,4 @@
-//! An endpoint after the operator changed something.
+//! An endpoint after the settings were reloaded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::catalogue::{Catalogue, SetupError};
 use crate::tool::ToolSet;
 
 impl Service {
-    /// The same endpoint with what the operator decided since: what it counted so far goes on, and so do running calls.
+    /// The same endpoint under new settings. Its counts and running calls carry over.
     pub fn again(
         &self,
         sets: Vec<ToolSet>,
@@ -31,7 +31,7 @@ impl Service {
         self.inner.admission.is_suspended(client)
     }
 
-    /// Tells whether both are the same.
+    /// Tells whether both are the same endpoint.
     #[must_use]
     pub fn is_same(&self, other: &Service) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)

@@ -1,5 +1,5 @@
-//! Every code and every message of the `files` set. If the specification has a message, it is used; anything more is in
-//! the details.
+//! Every code and every message of the `files` set. The specification's messages are used as they are; anything more
+//! goes into the details.
 
 use ops::{Error, ErrorKind, FileKind, PatternRole, TreeWork};
 use serde_json::{Map, Value, json};
@@ -105,7 +105,7 @@ pub(super) fn operation_code(kind: ErrorKind) -> &'static str {
         | ErrorKind::IntoItself
         | ErrorKind::RootProtected
         | ErrorKind::TooLarge
-        // Only tools of other sets fail in these ways.
+        // Only tools of other sets can fail in these ways.
         | ErrorKind::PatchFailed
         | ErrorKind::NotText
         | ErrorKind::EditRefused
@@ -198,7 +198,7 @@ pub(super) fn operation_message(error: &Error, tool: &str) -> String {
     }
 }
 
-/// What is in the way at the place that a path names.
+/// What is wrong at the place that a path names.
 fn entry_message(error: &Error, tool: &str) -> String {
     match error {
         Error::AlreadyExists { kind, .. } => already_exists(*kind, tool).to_owned(),
@@ -218,7 +218,7 @@ fn entry_message(error: &Error, tool: &str) -> String {
     }
 }
 
-/// What the system, another change or a limit put in the way.
+/// Failures caused by the system, another change or a limit.
 fn circumstance_message(error: &Error, tool: &str) -> String {
     match error {
         Error::DiskFull { .. } => "No space left on the device".to_owned(),
@@ -289,7 +289,7 @@ fn fault(error: &Error) -> String {
     }
 }
 
-/// The parameter in which this set takes a pattern.
+/// The parameter through which this set takes a pattern.
 fn pattern_parameter(role: PatternRole) -> &'static str {
     match role {
         PatternRole::SearchedFiles => "file_pattern",
@@ -298,7 +298,7 @@ fn pattern_parameter(role: PatternRole) -> &'static str {
     }
 }
 
-/// The parameter that an operation refused, as clients know it.
+/// The refused parameter, by its name in this set.
 fn parameter(error: &Error, tool: &str) -> Option<&'static str> {
     match error {
         Error::InvalidPattern { role, .. } => Some(pattern_parameter(*role)),

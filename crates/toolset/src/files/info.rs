@@ -71,7 +71,7 @@ struct PermissionFlags {
 }
 
 impl PermissionFlags {
-    /// What the server may do with it, in words.
+    /// What the server may do with the file, in words.
     fn words(&self) -> String {
         let all = [
             (self.readable, "read"),

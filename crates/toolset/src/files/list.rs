@@ -95,7 +95,7 @@ impl Tool for ListTool {
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
-    /// The listing ends itself with what it has, so the call waits longer.
+    /// The listing stops by itself and answers with what it has, so the call's own deadline is later.
     fn timeout(_: &Arguments, request_timeout: Duration, _: &Limits) -> Duration {
         with_grace(request_timeout)
     }

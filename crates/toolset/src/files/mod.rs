@@ -23,7 +23,7 @@ use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 use crate::watch::watch_tool;
 
-/// The set, its tools in the specification's order, then those of its list of what may come.
+/// The set: its tools in the specification's order, then those that the specification lists as possible extensions.
 #[must_use]
 pub fn toolset() -> ToolSet {
     ToolSet {

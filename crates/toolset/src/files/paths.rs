@@ -14,7 +14,7 @@ pub(super) fn destination(call: &Call, path: &str) -> ops::Result<Place> {
     separated(path, |path| call.destination(path))
 }
 
-/// A glob with slashes for the backslashes that separate names. One before a sign that means something keeps it plain.
+/// A glob with slashes for the backslashes that separate names. A backslash before a special character escapes it.
 pub(super) fn with_slashes(glob: &str) -> String {
     let mut text = String::with_capacity(glob.len());
     let mut characters = glob.chars().peekable();

@@ -188,7 +188,7 @@ fn warning(contents: &Contents, size: u64, max_size: u64, server_limit: u64) -> 
         false => format!("the server's maximum is {server_limit}"),
     };
     let advice = match contents.body.line_count() {
-        // A line number does not help if a single line is longer than a reply.
+        // A line number is no help if a single line is longer than a reply.
         0 | 1 if is_own => "give a larger max_size to read more",
         _ => "use start_line and end_line to read other parts",
     };

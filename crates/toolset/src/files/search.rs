@@ -135,7 +135,7 @@ impl Tool for SearchTool {
     const LARGE_REPLIES: bool = true;
     const ROOTS: &'static [RootUse] = &[RootUse::home("root_path", PlaceAccess::Read)];
 
-    /// The search ends itself with what it has, so the call waits longer.
+    /// The search stops by itself and answers with what it has, so the call's own deadline is later.
     fn timeout(_: &Arguments, request_timeout: Duration, _: &Limits) -> Duration {
         with_grace(request_timeout)
     }

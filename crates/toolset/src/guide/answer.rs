@@ -1,5 +1,5 @@
-//! What a client answers to a question, in either way of asking, and what it means. Only what begins with the question's
-//! marker is content; everything else is a failure, because models without files answer, too.
+//! Interprets a client's answer to a question, for both ways of asking. Only what begins with the question's marker is
+//! content; everything else is a failure, because models without files answer, too.
 
 #![expect(
     deprecated,
@@ -22,7 +22,7 @@ const REFUSED: &str = "it refused to answer";
 /// The reason given if an answer has pictures, sounds or tool calls instead of text.
 const NO_TEXT: &str = "its answer has no text";
 
-/// How much of an answer that is no content is repeated in a message, in characters.
+/// How many characters of an answer without content a message repeats.
 const SAID_MAX: usize = 200;
 
 /// What came back for a question.
@@ -32,7 +32,7 @@ pub(super) enum AgentAnswer {
     Sampled(Box<CreateMessageResult>),
     /// A JSON-RPC error.
     Refused(ErrorData),
-    /// Nothing that could be read, and why.
+    /// Nothing readable, and why.
     Useless(String),
     /// Nothing within so many seconds.
     Late(u64),
@@ -91,7 +91,7 @@ impl AgentAnswer {
     }
 }
 
-/// What an error of the client means. It is never content, so its beginning may be told in the client's own words.
+/// What an error of the client means. It is never content, so its beginning may be quoted.
 fn refusal(question: &AgentQuestion, error: &ErrorData) -> Error {
     let (path, said) = (question.path.to_string(), first_line(&error.message));
     let plain = said.to_ascii_lowercase();
@@ -116,14 +116,14 @@ enum AnswerEnding {
     Whole,
     /// At the limit of what the model may write.
     Cut,
-    /// Before it began, because the model refused.
+    /// Without content, because the model refused.
     Refused,
     /// With a tool call instead of an answer.
     Unfinished,
 }
 
 impl AnswerEnding {
-    /// Some clients write the protocol's words, others pass on those of their model.
+    /// Some clients use the protocol's words, others pass on their model's.
     fn of(stop_reason: Option<&str>) -> AnswerEnding {
         let plain = stop_reason.unwrap_or_default().replace('_', "");
         match plain.to_ascii_lowercase().as_str() {
@@ -211,7 +211,7 @@ fn meaning(question: &AgentQuestion, marker: u32, text: &str, media: Option<Stri
     }
 }
 
-/// Returns what comes behind the marker, and what its line says about the file.
+/// Returns what follows the marker, and what the marker's line says about the file.
 fn behind_marker(text: &str, marker: &str) -> Option<Told> {
     let rest = text.strip_prefix(marker)?;
     let (line, content) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -236,7 +236,7 @@ fn is_time(seconds: &f64) -> bool {
     seconds.is_finite() && *seconds >= 0.0
 }
 
-/// Takes an image or a sound as the bytes that were asked for.
+/// Accepts an image or a sound as the requested bytes.
 fn with_media(question: &AgentQuestion, told: Told, media: Option<String>) -> Told {
     let wants_bytes = matches!(
         question.subject,

@@ -1,4 +1,4 @@
-//! What several tools of the set take, and how it becomes what the bridge takes.
+//! Arguments that several tools of the set share, and their conversion for the bridge.
 
 use guide::{ContentShape, IncomingFile, TextEncoding};
 use ops::text::encoding::from_base64;

@@ -42,13 +42,13 @@ const SAMPLING: &str = "sampling/createMessage";
 
 /// Where a question stands in its request's `_meta`, for callbacks that are programs.
 const META: &str = "io.github.mcp-filesystem/question";
-/// How often a client is told that its call still waits: its own time limit begins anew each time.
+/// How often a client is told that its call still waits. Each time, its own time limit starts anew.
 const TELL_EVERY: Duration = Duration::from_secs(2);
-/// How long a call waits for the answer that its client carries to another call. Not for as long as the answer may take: a
-/// client may have given up that other call.
+/// How long a call waits for the answer that its client carries to another call: less than the answer may take, because
+/// the client may have given up that other call.
 const CARRIED_WAIT: Duration = Duration::from_secs(10);
 
-/// Hands over the agent's answer, if there already is one.
+/// Hands over the agent's answer, if there is one already.
 #[derive(Debug, Default)]
 pub(super) struct ReadyAnswer(Option<MarkedAnswer>);
 
@@ -104,7 +104,7 @@ pub(super) async fn converse<T: GuideTool>(
             (now.wall, step::<T>(&arguments, context, &caller))
         });
         let (looked_at, outcome) = looked.await?;
-        // Only now: what the answer brought is in the cache for those that wait for it.
+        // Only now is the content of the answer in the cache for the calls that wait for it.
         talk.settle(answer);
         match outcome? {
             StepOutcome::Done(success) => {
@@ -119,7 +119,7 @@ pub(super) async fn converse<T: GuideTool>(
     }
 }
 
-/// What a state is valid for: this client's call of this tool with these arguments.
+/// The scope of a state: this client's call of this tool with these arguments.
 fn binding<T: GuideTool>(arguments: &T::Arguments, client: &str) -> String {
     let arguments = serde_json::to_string(arguments).unwrap_or_default();
     format!("guide/{}/{client:?}/{arguments}", T::NAME)
@@ -170,7 +170,7 @@ impl<'call> Conversation<'call> {
         Ok(talk)
     }
 
-    /// Gives the answer to the calls that wait for the same, or lets one of them ask.
+    /// Gives the answer to the calls that wait for the same content, or lets one of them ask.
     fn settle(&mut self, answer: Option<MarkedAnswer>) {
         if let Some(turn) = self.turn.take()
             && let Some(answer) = answer
@@ -186,7 +186,7 @@ impl<'call> Conversation<'call> {
             .open_json_with::<Resume>(state, self.binding.as_bytes());
         match opened {
             Ok(resume) => Ok(resume),
-            // The seal is ours, so the message may say that the answer is only late.
+            // The seal is ours, so the message may say that the answer came too late.
             Err(RequestStateError::Expired) => Err(Error::Timeout {
                 path: String::new(),
                 seconds: self.state.sampling_timeout.as_secs(),
@@ -276,7 +276,7 @@ impl<'call> Conversation<'call> {
         }
     }
 
-    /// Waits, and tells the client now and then that its call still runs.
+    /// Waits, and tells the client from time to time that its call still runs.
     async fn telling<T>(&self, waiting: impl Future<Output = T>) -> T {
         let mut waiting = std::pin::pin!(waiting);
         loop {
@@ -351,7 +351,7 @@ impl<'call> Conversation<'call> {
     }
 }
 
-/// Where the call continues with the answer to a question.
+/// Resumes the call with the answer to a question.
 fn resumed(question: &AgentQuestion, looked_at: f64, earlier: Option<Resume>) -> Resume {
     Resume {
         asked_at: earlier.map_or(looked_at, |earlier| earlier.asked_at),

@@ -81,7 +81,7 @@ impl GuideTool for CacheStats {
     ) -> Result<StepOutcome<Success<Data>>, Failure> {
         let (state, bridge, now) = (context.state, context.bridge, Instant::now());
         let mut clients = context.client_stats.all(context.account, now);
-        // If clients have nothing in common, others do not exist.
+        // If clients share nothing, other clients are not shown.
         clients.retain(|(_, is_you)| *is_you || state.is_shared());
         let (uploads_pending, upload_bytes) = bridge.upload_usage(now);
         let figures = bridge.cache_usage(now);

@@ -18,7 +18,7 @@ use crate::contract::{
 
 pub(super) struct Guide;
 
-/// What a path has to be like.
+/// The form that a path must have.
 const RULES: &str = "a path is 1 to 4095 bytes long, its names at most 255, without control characters; it is relative to the \
     project root, with / between names";
 
@@ -214,7 +214,7 @@ fn hash_differs(what: &str, expected: &str, found: &str) -> String {
     format!("Integrity check failed: {what} has the SHA-256 {found}, not {expected}")
 }
 
-/// What a tool asks for.
+/// What a tool asks the agent for.
 fn asked_for(tool: &str) -> &'static str {
     if is_about_directory(tool) {
         "Directory"
@@ -416,7 +416,7 @@ fn hand_over(tool: &str) -> &'static str {
     }
 }
 
-/// Names the directories, as many as a reader takes in at a glance.
+/// Names the directories, up to the number that a reader takes in at a glance.
 fn named(directories: &[String]) -> String {
     let shown: Vec<&str> = directories
         .iter()
@@ -431,7 +431,7 @@ fn named(directories: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// How to hand over what was lacking.
+/// How to hand over what was missing.
 fn supply(lack: Lack) -> &'static str {
     match lack {
         Lack::Children => {

@@ -96,7 +96,7 @@ pub(super) fn parse(answer: &str) -> Result<Vec<PathInfo>, String> {
     Ok(infos(listed.entries))
 }
 
-/// An answer, to be judged as the arguments of a tool are.
+/// An answer, which is checked like the arguments of a tool.
 #[derive(Deserialize, JsonSchema)]
 struct ListingJson {
     entries: Vec<ListedEntry>,
@@ -106,7 +106,7 @@ static LISTED: LazyLock<JsonObject> = LazyLock::new(schema::input::<ListingJson>
 /// The message for an answer that is not a listing at all.
 const NO_LISTING: &str = "the agent's answer is no JSON array of entries with name and type";
 
-/// Words a parse error for a caller that has not seen the answer and does not know serde's terms.
+/// Words a parse error for a caller who has not seen the answer and does not know serde's terms.
 fn misread(error: &serde_json::Error) -> String {
     if error.to_string().starts_with("recursion limit exceeded") {
         return format!("it is more than {LEVELS_MAX} levels deep");

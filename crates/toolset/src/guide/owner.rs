@@ -1,4 +1,4 @@
-//! Whose the agent's files are: the one place that decides it.
+//! The one place that decides which client the agent's files belong to.
 
 use guide::CacheOwner;
 
@@ -13,7 +13,8 @@ pub enum CacheSharing {
     Shared,
 }
 
-/// Returns whose files a call means. The kind of the account belongs to the name: a token may be called like a host.
+/// Returns whose files a call means. The kind of the account is part of the name, because a token may have the same
+/// name as a host.
 pub(super) fn owner(caller: &Caller, sharing: CacheSharing) -> CacheOwner {
     match sharing {
         CacheSharing::Shared => CacheOwner::default(),

@@ -1,13 +1,13 @@
-//! What the set says when all goes well: prompts to the agent, messages, warnings.
+//! The set's words for success: prompts to the agent, messages, warnings.
 
 use guide::{AgentQuestion, ContentShape, LEVELS_MAX, Lack, StoreStatus, Subject, Warning};
 use serde_json::{Value, json};
 
-/// How long an answer may be at most: no model writes more at once.
+/// The upper bound for the length of an answer: no model writes more at once.
 const TOKENS_MAX: u64 = 100_000;
-/// How long an answer may be in any case: failures and small files fit.
+/// The length that every answer may have: failures and small files fit.
 const TOKENS_MIN: u64 = 1024;
-/// How long the content of a file may be whose size is not known.
+/// How long the content of a file of unknown size may be.
 const TOKENS_OF_FILE: u64 = 16_384;
 /// How long the listing of one directory may be.
 const TOKENS_OF_DIRECTORY: u64 = 8192;
@@ -70,7 +70,7 @@ pub(super) fn max_tokens(question: &AgentQuestion) -> u32 {
     u32::try_from(tokens.min(TOKENS_MAX)).unwrap_or(u32::MAX)
 }
 
-/// What the answer has to begin with.
+/// The text that the answer has to begin with.
 pub(super) fn marker(question: &AgentQuestion, number: u32) -> String {
     let word = match question.subject {
         Subject::File { .. } => "FILE",
@@ -93,7 +93,7 @@ pub(super) fn denied(question: &AgentQuestion) -> String {
     format!("Permission denied: {}", quoted(question.path.as_str()))
 }
 
-/// The answer if the file is no text.
+/// The answer if the file is not text.
 pub(super) fn not_text(question: &AgentQuestion) -> String {
     format!("Encoding error: {}", quoted(question.path.as_str()))
 }
@@ -103,7 +103,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// What a hand-over lacks.
+/// What is missing from a hand-over.
 pub(super) fn lacking(lack: Lack) -> &'static str {
     match lack {
         Lack::Children => "directories came without their children",

@@ -1,4 +1,5 @@
-//! The questions that wait for answers. Equal questions of one client are one: who asks second waits for the first.
+//! The questions that wait for answers. Equal questions of one client are asked once: the second call waits for the
+//! first call's answer.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -14,11 +15,11 @@ use super::answer::MarkedAnswer;
 
 /// The most questions that wait for answers at once.
 const QUESTIONS_MAX: usize = 1024;
-/// The most of one holder: the others are kept for others.
+/// The most questions of one holder; the rest is reserved for others.
 const QUESTIONS_OF_ONE: usize = QUESTIONS_MAX / 2;
 
-/// How long after it was asked a call still joins a question that a client carries. Later calls were not made at once with
-/// the first, and the client may have given that up.
+/// How long after it was asked a call still joins a question that a client carries. A later call was not made together
+/// with the first, which the client may have given up.
 const CARRIED_FRESH: Duration = Duration::from_secs(2);
 
 /// Whose question it is, and what it asks.
@@ -30,7 +31,7 @@ pub(super) struct PendingQuestions(Mutex<HashMap<QuestionKey, Pending>>);
 
 #[derive(Debug)]
 struct Pending {
-    /// Tells it from the same question asked another time.
+    /// Distinguishes it from the same question asked at another time.
     marker: u32,
     holder: Arc<str>,
     /// Gets the answer, for the calls that wait for it. Closed without one if nobody will bring it.
@@ -41,14 +42,14 @@ struct Pending {
 }
 
 impl Pending {
-    /// Tells whether it is of no use to a call that asks the same now.
+    /// Tells whether a new call with the same question can no longer rely on it.
     fn is_given_up(&self, now: Instant) -> bool {
         let is_carried = self.expires.is_some();
         is_carried && now.saturating_duration_since(self.asked) >= CARRIED_FRESH
     }
 }
 
-/// What a call that has a question does next.
+/// What a call with a question does next.
 pub(super) enum Joined<'state> {
     /// It asks.
     Own(Turn<'state>),
@@ -153,7 +154,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Leaves the question to the client, which brings the answer in a later call.
+    /// Hands the question to the client, which brings the answer in a later call.
     pub(super) fn carry(mut self, lasts: Duration) {
         let Some(key) = self.key.take() else { return };
         if let Some(own) = self.questions.lock().get_mut(&key) {

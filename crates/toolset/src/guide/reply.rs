@@ -27,7 +27,7 @@ pub(super) struct Success<T> {
 }
 
 impl<T> Success<T> {
-    /// A success; with warnings its message says that it is not all that could be wished for.
+    /// A success. If there are warnings, its message says that something is missing.
     pub(super) fn new(data: T, message: String, warnings: &[Warning], paths: Vec<String>) -> Self {
         Success {
             success: true,

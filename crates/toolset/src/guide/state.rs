@@ -1,4 +1,4 @@
-//! What all calls of the set share: the bridge, the questions that wait, and the seal of those that clients carry.
+//! State shared by all calls of the set: the bridge, the pending questions, and the seal of those that clients carry.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct GuideOptions {
     pub state_key: Vec<u8>,
 }
 
-/// A key that is too short to seal with.
+/// The key is too short to seal with.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the state key needs at least {} bytes",
@@ -64,7 +64,7 @@ impl GuideState {
         sealed_name(caller, self.sharing)
     }
 
-    /// Tells whether all clients see the same.
+    /// Tells whether all clients see the same files.
     pub(super) fn is_shared(&self) -> bool {
         self.sharing == CacheSharing::Shared
     }
@@ -89,7 +89,7 @@ impl GuideState {
     ) {
         loop {
             let mut announced = std::pin::pin!(self.arrivals.notified());
-            // Listen first, then look, so that no hand-over is missed in between.
+            // Subscribe first, then check, so that no hand-over in between is missed.
             announced.as_mut().enable();
             if bridge.has_arrived(question, asked_at, Now::read()) {
                 return;

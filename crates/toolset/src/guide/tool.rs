@@ -1,4 +1,4 @@
-//! What a tool of this set is: a step that ends, or that first needs an answer from the agent.
+//! What a tool of this set is: a step that either ends or first needs an answer from the agent.
 //!
 //! Every operation on the agent's files is logged here.
 
@@ -60,16 +60,16 @@ pub(super) struct StepContext<'call> {
     pub(super) state: &'call GuideState,
     /// The way to the files of the client whose call it is.
     pub(super) bridge: &'call ClientBridge,
-    /// Whose call it is.
+    /// The client that makes the call.
     pub(super) account: &'call str,
-    /// Where its bytes are counted.
+    /// The budget in which its bytes are counted.
     pub(super) room: Option<&'call ReplyRoom>,
-    /// What every client did so far.
+    /// The statistics of every client.
     pub(super) client_stats: &'call StatsTable,
     pub(super) now: Now,
     /// Where to continue, if the agent was asked before.
     pub(super) resume: Option<Resume>,
-    /// Whom to ask.
+    /// The client to ask.
     pub(super) agent: ReadyAnswer,
 }
 

@@ -1,4 +1,4 @@
-//! Changes as replies tell them.
+//! Changes as replies show them.
 
 use jiff::Timestamp;
 use ops::{Author, Part, PartKind, ToldChange, ToldChanges, change_id};

@@ -1,4 +1,4 @@
-//! Changes and how they are taken back, as every set that has this: what is asked, told and refused.
+//! Changes and undo for every set that has them: requests, replies and refusals.
 
 mod changes;
 mod refusal;
@@ -21,7 +21,7 @@ use crate::client::{AccountKind, Caller};
 /// How many paths of a change the text names.
 const PATHS_TOLD: usize = 5;
 
-/// What tells a client's changes from others': its token, its session, its host, or this run of its program.
+/// Identifies a client's own changes: by its token, its session, its host, or this run of its program.
 pub(crate) fn account_of(caller: &Caller) -> String {
     let account = &caller.account;
     match caller.account_kind {
@@ -32,12 +32,12 @@ pub(crate) fn account_of(caller: &Caller) -> String {
     }
 }
 
-/// On standard input and output a program that is started again is still the same client.
+/// On stdio, a program that is started again is still the same client.
 fn stdio_prefix(caller: &Caller) -> String {
     format!("stdio/{}/", caller.program.as_deref().unwrap_or_default())
 }
 
-/// Tells this process from all others that had its number.
+/// Distinguishes this process from earlier ones with the same process id.
 fn run() -> &'static str {
     static RUN: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -71,7 +71,7 @@ pub(crate) fn moment(argument: &'static str, text: &str) -> ops::Result<Moment> 
     })
 }
 
-/// The last time when the clock showed this in UTC.
+/// The most recent moment with this time of day in UTC.
 fn time_of_day(text: &str) -> Option<Timestamp> {
     let time: jiff::civil::Time = text.trim_end_matches('Z').parse().ok()?;
     let now = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
@@ -84,7 +84,7 @@ fn time_of_day(text: &str) -> Option<Timestamp> {
     Some(then.timestamp())
 }
 
-/// The first of what a change is about, and how many more there are.
+/// The first paths of a change, and how many more there are.
 fn some_told(told: &[String]) -> String {
     let more = told.len().saturating_sub(PATHS_TOLD);
     let first = told.get(..PATHS_TOLD).unwrap_or(told).join(", ");

@@ -1,4 +1,4 @@
-//! Why a change was not taken back, in words.
+//! Explains why a change was not undone.
 
 use ops::{ChangeRecord, Diff, InPlace, PartKind, UndoRefusal, change_id};
 
@@ -35,7 +35,7 @@ pub(crate) fn refusal_code(refusal: &UndoRefusal) -> &'static str {
     }
 }
 
-/// Says why a change was not undone, or why what it left cannot be told.
+/// Says why a change was not undone, or why the state it left is unknown.
 #[must_use]
 pub fn refusal_words(refusal: &UndoRefusal) -> String {
     match refusal {

@@ -1,4 +1,4 @@
-//! The reply of tools that only do something.
+//! The reply of tools that return nothing else.
 
 use std::borrow::Cow;
 

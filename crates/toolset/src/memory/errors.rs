@@ -1,5 +1,5 @@
-//! Every code and every message of the `memory` set. Where the specification has a code, its message is the specification's
-//! to the letter; what else would help stands in further fields of the error object.
+//! Every code and every message of the `memory` set. For codes of the specification, the message is the specification's
+//! to the letter; further help is in other fields of the error object.
 
 use ops::{Error, ErrorKind, PathFault, truncated};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use crate::plain_failures;
 /// The longest path the system takes; a longer one is only repeated in part.
 const PATH_MAX: usize = 4096;
 
-/// How much of a path that is too long an error repeats.
+/// How much of an overlong path an error repeats.
 const BAD_PATH_SHOWN: usize = 256;
 
 /// Every code of the set.
@@ -208,7 +208,7 @@ fn kind_code(kind: ErrorKind, is_nul: bool, tool: &str, path: &str) -> &'static 
         ErrorKind::InvalidPath if is_nul => "path_security",
         ErrorKind::InvalidPath | ErrorKind::Loop => "invalid_path",
         ErrorKind::NotFound => "file_not_found",
-        // A path below a file does not exist; but nothing can be created there either.
+        // A path below a file does not exist, and nothing can be created there either.
         ErrorKind::NotADirectory if matches!(tool, "create" | "rename") => "not_a_directory",
         ErrorKind::NotADirectory => "file_not_found",
         ErrorKind::AlreadyExists => "file_exists",
@@ -340,7 +340,7 @@ fn place_message(error: &Error, path: &str) -> String {
     }
 }
 
-/// What came in the way, without any fault in the call.
+/// Failures that are not the call's fault.
 fn circumstance_message(error: &Error, path: &str) -> String {
     match error {
         Error::Unsynced { reason, .. } => {
@@ -354,12 +354,12 @@ fn circumstance_message(error: &Error, path: &str) -> String {
         Error::Io {
             operation, reason, ..
         } => format!("{operation} failed on {path}: {reason}"),
-        // The others have the specification's message, or no tool of this set causes them.
+        // The others have the specification's message, or cannot occur in this set.
         other => other.to_string(),
     }
 }
 
-/// What helps an agent to continue.
+/// Help for the agent on how to continue.
 fn help(failure: &Failure, path: &str) -> Value {
     match failure {
         Failure::Operation(error) => operation_help(error, path),
@@ -489,7 +489,7 @@ mod tests {
         );
     }
 
-    /// The kind that follows one; the compiler wants each of them.
+    /// The kind that follows this one; the compiler checks that none is missing.
     fn after(kind: ErrorKind) -> Option<ErrorKind> {
         use ErrorKind as K;
         Some(match kind {

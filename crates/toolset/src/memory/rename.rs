@@ -48,7 +48,7 @@ impl Tool for Rename {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let source = call.place(&arguments.old_path)?.relative()?;
         let destination = call.destination(&arguments.new_path)?.relative()?;
-        // A way out is told, and logged, whatever else is wrong.
+        // A path that leads out is reported and logged, whatever else is wrong.
         source.check_inside()?;
         destination.check_inside()?;
         let move_to = Move {

@@ -160,7 +160,7 @@ fn names(entries: &[String], is_truncated: bool) -> String {
 
 fn file(contents: Contents) -> Reply {
     let size = contents.size;
-    // A line that is too long by itself is cut within, and the rest of it left out.
+    // A single line that is too long is cut, and its rest left out.
     let next_line = contents.end_line.filter(|_| contents.cut);
     let next_line = next_line.map(|last| last.saturating_add(1));
     let (content, encoding) = match contents.body {

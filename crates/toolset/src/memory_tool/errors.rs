@@ -132,7 +132,7 @@ fn operation_message(error: &Error, subject: &CallSubject) -> String {
     }
 }
 
-/// What is wrong with a path itself.
+/// What is wrong with the path itself.
 fn path_message(error: &Error, path: &str) -> String {
     match error {
         Error::Outside { path: told, .. } => {

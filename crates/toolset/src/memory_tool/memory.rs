@@ -74,7 +74,7 @@ impl Tool for Memory {
         destructive: true,
         idempotent: false,
     };
-    // Whether the root may be changed is asked where something changes it: view works on every root.
+    // Each changing command checks whether the root may be changed, because view works on every root.
     const ROOTS: &'static [RootUse] = &[RootUse::home("path", PlaceAccess::Read)];
 
     fn weight(arguments: &Arguments) -> Weight {

@@ -35,7 +35,7 @@ pub(super) fn is_top(path: &str) -> bool {
     inside(path).is_ok_and(|inside| inside.is_empty())
 }
 
-/// The path inside the store, `.` and `..` taken out of it as a text.
+/// The path inside the store, with `.` and `..` removed textually.
 fn inside(path: &str) -> ops::Result<String> {
     let rest = path.strip_prefix(TOP);
     let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -86,13 +86,13 @@ fn store(call: &Call) -> String {
     }
 }
 
-/// A session is no client: its store would be empty the next time. A subject keeps its store whatever client it is.
+/// A session is not a client: its store would be empty the next time. A subject keeps its store across clients.
 fn store_name(caller: &Caller) -> String {
     if let Some(subject) = &caller.subject {
-        // No other name has a hyphen.
+        // No other kind of name contains a hyphen.
         return format!("subject-{subject}");
     }
-    // Every byte of the name counts, and none may mean anything in a path.
+    // Names must stay distinct, and no byte may have a meaning in a path.
     let name = to_base64(caller.allowance.as_bytes());
     name.trim_end_matches('=').replace('/', "_")
 }

@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &Arguments, call: &Call) -> ops::Result<Reply> {
     let path = path(arguments)?;
     let place = place(call, path)?;
     let is_directory = place.resolved_directory().is_ok();
-    // The directory of a client's own store is made with its first file.
+    // A client's own store is created with its first file.
     let is_empty_store = super::paths::is_top(path) && !is_directory;
     if is_empty_store || is_directory {
         return directory(&place, path, is_empty_store, call);
@@ -110,7 +110,7 @@ fn file(text: &str, path: &str, range: Option<&[i64]>) -> ops::Result<String> {
 fn cut(mut shown: String, next: &str, number: usize, all: usize) -> String {
     let mut kept = shown.chars().count();
     if shown.lines().count() == 1 {
-        // A line that is longer than a reply is shown in part: nothing else could be shown of it.
+        // A line that is longer than a reply is shown in part.
         let note = cut_line(number, all);
         let room = CHARACTERS_MAX.saturating_sub(kept + note.chars().count());
         shown.extend(next.chars().take(room));
@@ -132,7 +132,7 @@ fn cut(mut shown: String, next: &str, number: usize, all: usize) -> String {
     shown
 }
 
-/// What is said of a line that is longer than a reply: its rest cannot be viewed, what follows can.
+/// The note for a line that is longer than a reply: its rest cannot be viewed, the following lines can.
 fn cut_line(number: usize, all: usize) -> String {
     let next = number + 1;
     let going_on = if number < all {
@@ -181,7 +181,7 @@ fn directory(place: &Place, path: &str, is_empty: bool, call: &Call) -> ops::Res
     Ok(text.into())
 }
 
-/// Adds lines to a listing; tells how many do not fit.
+/// Adds lines to a listing; returns how many do not fit.
 fn add_as_many_as_fit(text: &mut String, lines: impl ExactSizeIterator<Item = String>) -> usize {
     let (mut characters, all) = (text.chars().count(), lines.len());
     for (told, line) in lines.enumerate() {
@@ -209,7 +209,7 @@ fn entry_line(entry: &ListEntry, top: &str, shown: &str) -> String {
     format!("\n{size}\t{shown}/{name}{end}")
 }
 
-/// What the last line of a listing says that does not fit.
+/// The last line of a listing that does not fit.
 fn entries_left_out(number: usize, has_more: bool) -> String {
     let number = match has_more {
         true => format!("more than {number}"),
@@ -234,7 +234,7 @@ fn listed(place: &Place, call: &Call) -> ops::Result<(Vec<ListEntry>, bool)> {
     let is_left_out = |entry: &ListEntry| entry.path.split('/').any(|name| name == LEFT_OUT);
     let mut entries: Vec<ListEntry> = listed.entries;
     entries.retain(|entry| !is_left_out(entry));
-    // Depth first, by name: what is below a directory follows it.
+    // Depth first, by name: a directory is followed by its content.
     entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
     Ok((entries, listed.truncated))
 }
@@ -318,7 +318,7 @@ mod tests {
             assert!(shown.chars().count() <= CHARACTERS_MAX);
             assert_eq!(shown.lines().last(), Some(end));
         }
-        // Behind others it is left for the next view, which cuts it.
+        // If other lines precede it, it is left for the next view, which cuts it.
         let text = format!("a\n{long}");
         let shown = file(&text, "/memories/f", None).unwrap();
         assert!(shown.ends_with("view_range [2, 2]]"), "{shown}");

@@ -1,4 +1,4 @@
-//! The reply of nearly every tool: one text, in both halves.
+//! The reply of nearly every tool: one text, sent in both halves.
 
 use schemars::JsonSchema;
 use serde::Serialize;

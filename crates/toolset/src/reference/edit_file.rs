@@ -83,10 +83,10 @@ impl Tool for EditFile {
     }
 }
 
-/// What stands for the hunks of a file of which no diff is made.
+/// The placeholder for the hunks of a file that is not diffed.
 const TOO_LARGE: &str = "\\ The file is too large for a diff\n";
 
-/// An edit makes no file, unlike elsewhere.
+/// Here, unlike in other sets, an edit creates no file.
 fn existing_file(place: &Place, call: &Call) -> ops::Result<String> {
     let stat = Stat {
         place: place.clone(),
@@ -117,7 +117,7 @@ fn diff(path: &str, hunks: &str) -> String {
     format!("Index: {path}\n{line}\n--- {path}\toriginal\n+++ {path}\tmodified\n{hunks}")
 }
 
-/// A text between more backticks than it has.
+/// Fences a text with more backticks than it contains.
 fn fenced(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {

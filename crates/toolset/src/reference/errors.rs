@@ -151,7 +151,7 @@ fn operation_message(error: &Error, subject: &CallSubject) -> String {
     }
 }
 
-/// What the system refuses, in the words of the reference server's runtime.
+/// Refusals of the system, in the words of the reference server's runtime.
 fn system_message(error: &Error, subject: &CallSubject, path: &str) -> String {
     match error {
         Error::NotFound { .. } | Error::Dangling { .. } => {
@@ -186,7 +186,7 @@ fn already_exists(subject: &CallSubject, path: &str) -> String {
     }
 }
 
-/// Where the reference server would do something else, or would not come to an end.
+/// Failures where the reference server would do something else, or would never finish.
 fn own_message(error: &Error, path: &str) -> String {
     match error {
         Error::NotAFile { kind, .. } => format!("{path} is a {kind}, and only files are read"),
@@ -212,7 +212,7 @@ fn own_message(error: &Error, path: &str) -> String {
         Error::Io {
             operation, reason, ..
         } => format!("{reason}, {operation} '{path}'"),
-        // No tool of this set causes the others.
+        // The others cannot occur in this set.
         other => other.to_string(),
     }
 }
@@ -231,7 +231,7 @@ fn edit_message(fault: &EditFault, old: &str) -> String {
     }
 }
 
-/// A path that leads out; its target is not told.
+/// A path that leads out; the message does not name its target.
 fn outside(error: &Error, path: &str, subject: &CallSubject) -> String {
     let served = subject.hosts.as_ref().map(|hosts| hosts.served.join(", "));
     let served = served.unwrap_or_default();

@@ -57,7 +57,7 @@ pub(super) fn left_out(listed: &Listed) -> Option<String> {
         .then(|| format!("[cut after {most} entries: the directory holds more]"))
 }
 
-/// What is in a directory, as far as anybody should ask.
+/// The entries of a directory, up to a sensible number.
 pub(super) fn listed(path: &str, detail: Detail, call: &Call) -> ops::Result<Listed> {
     let list = List {
         place: place(call, path)?,
@@ -70,7 +70,7 @@ pub(super) fn listed(path: &str, detail: Detail, call: &Call) -> ops::Result<Lis
     list.run(&call.context)
 }
 
-/// What a line begins with. A link is no directory, wherever it leads.
+/// What a line begins with. A link does not count as a directory, wherever it leads.
 pub(super) fn prefix(kind: FileKind) -> &'static str {
     match kind {
         FileKind::Directory => "[DIR]",

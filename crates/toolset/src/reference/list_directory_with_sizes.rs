@@ -96,7 +96,7 @@ fn line(entry: &ListEntry) -> String {
     format!("{} {name}{padding} {size}", prefix(entry.kind))
 }
 
-/// The size of an entry, of a link that of what it leads to, if that may be known.
+/// The size of an entry; for a link that of its target, if the target is accessible.
 fn size(entry: &ListEntry) -> u64 {
     let own = entry.metadata.map_or(0, |metadata| metadata.size);
     match (entry.kind, entry.target.as_deref()) {

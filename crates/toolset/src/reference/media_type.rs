@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// The MIME type that the end of a name stands for.
 pub(super) fn by_name(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
-    // A dot at the beginning makes a name hidden and begins no ending.
+    // A leading dot marks a hidden name, not an extension.
     let ending = name.rsplit_once('.').filter(|(front, _)| !front.is_empty());
     let ending = ending.map(|(_, ending)| ending.to_lowercase());
     match ending.as_deref() {

@@ -32,7 +32,7 @@ fn whole(text: &str) -> Result<String, String> {
     Ok(format!("^(?:{})$", paths?.join("|")))
 }
 
-/// Writes out what braces stand for: `{a,b}` and `{1..3}`.
+/// Expands braces: `{a,b}` and `{1..3}`.
 fn expand(text: &str, out: &mut Vec<String>) -> Result<(), String> {
     let Some((before, choices, after)) = first_braces(text) else {
         if out.len() >= EXPANDED_MAX {
@@ -61,7 +61,7 @@ fn first_braces(text: &str) -> Option<(&str, Vec<String>, &str)> {
     })
 }
 
-/// Where the brace closes that was opened before this text.
+/// The position at which the brace opened before this text closes.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, character) in text.char_indices() {
@@ -84,7 +84,7 @@ fn choices(inside: &str) -> Option<Vec<String>> {
     range(inside)
 }
 
-/// What commas separate that are in no braces of their own.
+/// Splits at commas that are not inside nested braces.
 fn separated(inside: &str) -> Vec<String> {
     let mut done = Vec::new();
     let mut last = String::new();
@@ -126,7 +126,7 @@ fn path(text: &str) -> Result<String, String> {
     while let Some(name) = names.next() {
         let is_last = names.peek().is_none();
         match name {
-            // Several slashes are one.
+            // Repeated slashes count as one.
             "" if !is_first && !is_last => continue,
             "**" if is_last => regex.push_str("[^/]+(?:/[^/]+)*"),
             "**" => regex.push_str("(?:[^/]+/)*"),

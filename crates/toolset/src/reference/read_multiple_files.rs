@@ -61,7 +61,7 @@ fn one(path: &str, room: u64, call: &Call) -> ops::Result<String> {
     let all = call.context.limits.max_file_size;
     match place(call, path).and_then(|place| whole_within(place, room, call)) {
         Ok(text) => Ok(format!("{path}:\n{text}\n")),
-        // Alone it would fit.
+        // On its own it would fit.
         Err(Error::TooLarge { size, .. }) if size <= all => Ok(format!(
             "{path}: Error - not enough room is left in this reply: the file has {size} bytes, and a reply holds {all}; \
              read it in another call"
@@ -71,7 +71,7 @@ fn one(path: &str, room: u64, call: &Call) -> ops::Result<String> {
     }
 }
 
-/// The error with the limit of a whole reply: what is left of that is no limit of a file.
+/// The error with the limit of a whole reply, because the room that is left is not a limit for a single file.
 fn with_limit(error: Error, limit: u64) -> Error {
     match error {
         Error::TooLarge { path, size, .. } => Error::TooLarge { path, size, limit },
@@ -79,8 +79,8 @@ fn with_limit(error: Error, limit: u64) -> Error {
     }
 }
 
-/// What stands in the place of a file that could not be read: what a call for it alone would be told. A violation is
-/// logged, because the call itself does not fail.
+/// The text for a file that could not be read: the message that a call for it alone would get. A violation is logged,
+/// because the call itself does not fail.
 fn failed(path: &str, failure: Failure, call: &Call) -> String {
     let named = NamedPlace {
         root: None,

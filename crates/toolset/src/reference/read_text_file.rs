@@ -79,7 +79,7 @@ impl Tool for ReadTextFile {
 
 fn read(arguments: &Arguments, call: &Call) -> ops::Result<Content> {
     let place = place(call, &arguments.path)?;
-    // Zero is the same as nothing, and less than nothing is no line.
+    // Zero counts as not given, and a negative number gives no line.
     let wanted = |lines: Option<f64>| lines.filter(|lines| *lines != 0.0);
     let text = match (wanted(arguments.head), wanted(arguments.tail)) {
         (None, None) => whole(place, call)?,
@@ -95,7 +95,7 @@ fn read(arguments: &Arguments, call: &Call) -> ops::Result<Content> {
     Ok(text.into())
 }
 
-/// A part of a line is the line.
+/// Part of a line counts as the whole line.
 fn whole_number(lines: f64) -> i64 {
     // Casts of numbers out of bounds end at the bounds.
     lines.ceil() as i64
@@ -136,7 +136,7 @@ fn tail(place: Place, lines: i64, call: &Call) -> ops::Result<String> {
         };
         lines_of(place.clone(), range, call)
     };
-    // The line before may be very long, so it is only read if it is wanted.
+    // The line before may be very long, so it is only read if needed.
     let mut text = last(lines.saturating_sub(1))?;
     if lines > 1 && !text.ends_with('\n') {
         text = last(lines)?;
@@ -177,7 +177,7 @@ fn request(place: Place, range: ReadRange, call: &Call) -> Read {
     }
 }
 
-/// Bytes that are no text have a stand-in.
+/// Bytes that are not valid text are replaced.
 fn text(contents: Contents) -> String {
     match contents.body {
         Body::Text(text) => text,

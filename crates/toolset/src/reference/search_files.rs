@@ -88,7 +88,7 @@ pub(super) fn found(
     complete(glob.run(&call.context)?)
 }
 
-/// Refuses a part of what matches, because it would look like all of it.
+/// Refuses to return only a part, because it would look like everything.
 fn complete(found: Globbed) -> ops::Result<Globbed> {
     if found.timed_out {
         return Err(ops::Error::Timeout);

@@ -1,4 +1,4 @@
-//! `completion/complete`: the names that a path which is being typed can go on with.
+//! `completion/complete`: the names that can follow in a path that is being typed.
 
 use ops::{Detail, Error, FileKind, Hidden, List, Operation};
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ impl Tool for CompletePath {
         };
         let names = match list.run(&call.context) {
             Ok(listed) => listed.entries,
-            // Whoever types may be on the way to a path that is not there yet.
+            // The user may be typing a path that does not exist yet.
             Err(Error::NotFound { .. } | Error::NotADirectory { .. } | Error::Dangling { .. }) => {
                 Vec::new()
             }

@@ -1,7 +1,7 @@
 //! Files as resources: what `resources/*` and `completion/complete` do.
 //!
-//! Each is a [`Tool`] that no client can call as one. So a resource takes the road of every call: the same rate, allowlists,
-//! record, metrics, budget of bytes and deadline. An allowlist admits to it by the set's own tool for the same thing.
+//! Each method is a [`Tool`] that is not listed as one. So a resource is handled like every call: the same rate,
+//! allowlists, record, metrics, byte budget and deadline. It is allowed if the set's own tool for the same purpose is.
 
 mod complete;
 mod directory;
@@ -33,7 +33,7 @@ pub const READ: &str = "resources/read";
 pub const DIRECTORY_READ: &str = "resources/directory/read";
 /// Completes a path.
 pub const COMPLETE: &str = "completion/complete";
-/// Begins to tell of changes.
+/// Begins to report changes.
 pub const SUBSCRIBE: &str = "resources/subscribe";
 
 const NAMED_ROOT: &[RootUse] = &[RootUse::READ];

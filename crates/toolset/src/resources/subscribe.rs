@@ -1,7 +1,7 @@
 //! `resources/subscribe`: begins to watch a file, or a directory with all below it, for as long as the client listens.
 //!
-//! A subscription holds no slot and no thread while nothing happens. What happens meanwhile is gathered by the kernel in a
-//! queue of fixed length. If that overflows, the client is told that anything may have changed.
+//! A subscription holds no slot and no thread while nothing happens. Meanwhile the kernel gathers events in a queue of
+//! fixed length. If that overflows, the client is told that anything may have changed.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -23,22 +23,22 @@ use crate::tool::{
 };
 use crate::watch::{DIRECTORIES_MAX, WaitingWatch, WatchCounts};
 
-/// How many resources one client watches at once, and how many all clients do. A user has 128 watches on many systems, and
-/// the tool `watch` has its share of them.
+/// How many resources one client watches at once, and how many all clients do. Many systems allow a user 128 watches,
+/// and the tool `watch` needs some of them.
 const PER_CLIENT: usize = 16;
 const PER_PROCESS: usize = 48;
 /// How often a subscription asks whether something happened. Asking waits for nothing and costs a microsecond.
 const STEP: Duration = Duration::from_millis(100);
-/// How long more is gathered after the first change: what belongs together comes together.
+/// How long to keep gathering after the first change, so that related changes are reported together.
 const GATHER: Duration = Duration::from_millis(100);
 /// How long one look at what happened may take.
 const LOOK_MAX: Duration = Duration::from_secs(30);
 /// How long a subscription waits for its turn to look while the server is too busy.
 const BUSY: Duration = Duration::from_secs(1);
-/// How many changed paths are told one by one.
+/// How many changed paths are reported one by one.
 const TOLD_MAX: usize = 32;
 
-/// The key of what a reply says besides.
+/// The key under which a reply carries extra information.
 const NOTES: &str = "io.github.mcp-filesystem/notes";
 
 /// The subscriptions of all clients.
@@ -65,7 +65,7 @@ impl SubscriptionCounts {
     }
 }
 
-/// A resource that is watched for a client. Dropped, it is watched no longer.
+/// A resource that is watched for a client. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Subscription {
     /// `None` while it is looked at, and once nothing more can be seen.
@@ -82,7 +82,7 @@ pub struct Subscription {
 pub struct ResourceChange {
     /// The resources below it that changed, if all of them are known.
     pub below: Vec<String>,
-    /// Why more may have changed than is told, if so.
+    /// Why more may have changed than is reported, if so.
     pub unsure: Option<&'static str>,
 }
 
@@ -93,7 +93,7 @@ impl Subscription {
         &self.uri
     }
 
-    /// What the client should know of what is seen and what is not.
+    /// What the client should know about changes that cannot be seen.
     #[must_use]
     pub fn notes(&self) -> &[&'static str] {
         &self.notes
@@ -106,7 +106,7 @@ impl Subscription {
                 sleep(STEP).await;
             }
             sleep(GATHER).await;
-            // Who is kept out is not told what changed either.
+            // A client that is kept out gets no news either.
             if admission.is_suspended(&self.client) {
                 return None;
             }
@@ -155,7 +155,7 @@ fn told(root: &str, own: &str, seen: &TreeChanges) -> ResourceChange {
     }
 }
 
-/// Why more may have changed than can be told, if so.
+/// Why more may have changed than can be reported, if so.
 fn unsure(seen: &TreeChanges) -> Option<&'static str> {
     if seen.overflowed {
         return Some(
@@ -254,7 +254,7 @@ async fn begin(place: Place, call: &Call, admission: &Admission) -> Result<Watch
         place,
         most: DIRECTORIES_MAX,
     };
-    // It outlives the call, whose room for a reply is not its own.
+    // It outlives the call, so it must not use the call's room for a reply.
     let context = Context {
         room: None,
         ..call.context.clone()

@@ -1,7 +1,7 @@
 //! The URIs of resources: `fs://{root}/{path}`, and the template of each root, `fs://{root}/{+path}`.
 //!
-//! A path is what clients see everywhere else (names that are not UTF-8 have their stand-in characters), percent-encoded as
-//! UTF-8. So a URI and the path behind it give each other back exactly.
+//! A path is what clients see everywhere else (names that are not UTF-8 have their stand-in characters),
+//! percent-encoded as UTF-8. So URI and path convert into each other without loss.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub const TEMPLATE_ARGUMENT: &str = "path";
 const SHOWN_MAX: usize = 200;
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// A place that a URI names: a root and a path inside it. Nobody has looked whether they exist.
+/// A place that a URI names: a root and a path inside it. Whether they exist has not been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourcePlace {
     /// The name of the root.
@@ -59,7 +59,7 @@ pub fn parse(uri: &str) -> Result<ResourcePlace, BadUri> {
     })
 }
 
-/// What is wrong if a character is not encoded that means something else in a URI or a template.
+/// The error for an unencoded character that has a meaning in a URI or a template.
 fn unencoded(rest: &str) -> Option<&'static str> {
     match rest.chars().find(|character| "?#".contains(*character)) {
         Some('?') => return Some("a ? in a name is written %3F"),
@@ -122,7 +122,7 @@ pub fn as_argument(path: &str) -> String {
     value
 }
 
-/// The path that the value of a template's argument stands for, so far as it is typed.
+/// The path that the value of a template's argument stands for, as far as it is typed.
 pub fn from_argument(value: &str) -> Result<String, BadUri> {
     decoded(value).map_err(|fault| bad(value, &fault))
 }

@@ -1,4 +1,4 @@
-//! What a reply says of its change besides the tool's own fields.
+//! Fields about the change that every changing tool's reply has besides its own.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -18,10 +18,10 @@ pub(super) fn add_schema<T: Tool>(output: &mut JsonObject) {
     }
 }
 
-/// What the text of a reply says of a file that was rewritten in place.
+/// The remark in the text about a file that was rewritten in place.
 const IN_PLACE: &str = "Not atomic: the file is a mount point and was rewritten in place.";
 
-/// A reply with what became known of its change on the way.
+/// A reply with what was learned about its change on the way.
 #[derive(Serialize)]
 pub(super) struct Changed<'reply, Reply> {
     #[serde(flatten)]
@@ -30,7 +30,7 @@ pub(super) struct Changed<'reply, Reply> {
     pub(super) notes: NotedChange,
 }
 
-/// What such a reply has besides its own fields.
+/// The additional fields of such a reply.
 #[derive(Serialize)]
 pub(super) struct NotedChange {
     #[serde(flatten)]
@@ -72,7 +72,7 @@ impl<'reply, Reply> Changed<'reply, Reply> {
 }
 
 impl NotedChange {
-    /// Adds to the text of a reply what is to be said of the change.
+    /// Adds the remarks about the change to the text of a reply.
     pub(super) fn add_to(&self, text: &mut JsonText) {
         if self.not_atomic.is_some() {
             text.push("\n");

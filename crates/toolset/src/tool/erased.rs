@@ -32,7 +32,7 @@ fn erased<T: Tool>(definition: Definition) -> Box<dyn AnyTool> {
     })
 }
 
-/// What is known of a tool before a call.
+/// What is known about a tool before a call.
 pub(crate) fn definition_of<T: Tool>() -> Definition {
     Definition {
         name: T::NAME,
@@ -54,8 +54,8 @@ pub(crate) fn definition_of<T: Tool>() -> Definition {
     }
 }
 
-/// Puts a tool whose contract is somebody else's into its erased form: arguments that it does not know are passed over,
-/// and its replies have these halves and nothing besides.
+/// Erases the type of a tool that imitates another server's: unknown arguments are ignored, and its replies have these
+/// halves and nothing else.
 pub(crate) fn given_tool<T: Tool>(halves: ReplyHalves) -> Box<dyn AnyTool> {
     erased::<T>(Definition {
         input: LazyLock::new(|| Arc::new(schema::open_input::<T::Arguments>())),
@@ -123,7 +123,7 @@ impl<T: Tool> BlockingWork for Decoded<T> {
 }
 
 fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<EncodedReply, Failure> {
-    // Also of a call that failed: what it did before may be told, and this thread may wait for the disk.
+    // Also for a failed call: its reply may tell what it did before it failed. This thread may wait for the disk.
     let settled = match T::EFFECT {
         ToolEffect::Read => Ok(()),
         ToolEffect::Write { .. } => call.context.change_notes.settle(),
@@ -162,7 +162,7 @@ fn encoded<T: Tool>(
     Ok(encoded.with_media(media).with_link(link))
 }
 
-/// The reply with what is to be told of its change besides, if there is anything.
+/// The reply with the remarks about its change, if there are any.
 fn changed<'r, T: Tool>(reply: &'r T::Reply, call: &Call) -> Option<Changed<'r, T::Reply>> {
     let notes = &call.context.change_notes;
     let in_place = T::REPLACES_CONTENT && notes.rewritten_in_place();
@@ -173,7 +173,7 @@ fn changed<'r, T: Tool>(reply: &'r T::Reply, call: &Call) -> Option<Changed<'r, 
     if !in_place && changes.is_empty() {
         return None;
     }
-    // A name counts in its own root only: of a change in several roots none is told.
+    // A change's number is valid in its own root only, so a change in several roots shows none.
     let change = <[String; 1]>::try_from(changes).ok().map(|[only]| only);
     Some(Changed::new(
         reply,

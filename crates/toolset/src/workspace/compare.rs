@@ -87,7 +87,7 @@ impl Tool for CompareTool {
 }
 
 impl Arguments {
-    /// What `path` is compared with: something else, or what it was.
+    /// What `path` is compared with: something else, or its earlier content.
     fn other_path(&self) -> ops::Result<&str> {
         match (&self.other, &self.at) {
             (Some(other), _) => Ok(other),

@@ -172,7 +172,7 @@ fn file_edit(
     (path, if_version): (Option<&str>, Option<&str>),
     call: &Call,
 ) -> ops::Result<FileEdit> {
-    // What stands beside `path` is not about another file.
+    // Fields beside `path` must not be about another file.
     let if_version = match &edit.path {
         Some(_) => edit.if_version.as_deref(),
         None => edit.if_version.as_deref().or(if_version),

@@ -1,4 +1,4 @@
-//! What the replies of tools that change parts of files have in common, and what is said of edits that do not fit.
+//! Shared parts of the replies of tools that edit files, and the messages for edits that do not fit.
 
 use std::fmt::Write as _;
 
@@ -153,7 +153,7 @@ fn named_lines(lines: &[u64]) -> String {
     format!("{word} {}", numbers.join(", "))
 }
 
-/// The same for places of which only the first are known.
+/// The same if only the first places are known.
 pub(super) fn some_lines(lines: &[u64], count: u64) -> String {
     let more = if count > lines.len() as u64 {
         " …"
@@ -163,7 +163,7 @@ pub(super) fn some_lines(lines: &[u64], count: u64) -> String {
     format!("{}{more}", named_lines(lines))
 }
 
-/// What an agent may compute with.
+/// The numbers for programs.
 pub(super) fn facts(edit: usize, fault: &EditFault) -> Value {
     let mut facts = json!({ "edit": edit });
     let more = match fault {

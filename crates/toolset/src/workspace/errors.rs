@@ -182,8 +182,8 @@ fn argument_message(bad: &BadArgument) -> String {
     }
 }
 
-/// The message of an operation's error. Every error is in one of the groups, so that a new one has words or does not
-/// compile; what a group does not word has its own text.
+/// The message of an operation's error. Every error belongs to one of the groups, so that a new one does not compile
+/// without a message. If the group has no words for an error, its own text is used.
 pub(super) fn operation_message(error: &Error, tool: &str) -> String {
     match error {
         Error::InvalidPath { .. }
@@ -325,7 +325,7 @@ fn patched_files(error: &Error) -> String {
     }
 }
 
-/// What is wrong with a file's content, or with what was said about it.
+/// What is wrong with a file's content, or with what the call assumed about it.
 fn content_message(error: &Error, tool: &str) -> String {
     match error {
         Error::TooLarge { size, limit, .. } => too_large(*size, *limit),
@@ -366,7 +366,7 @@ fn edit_message(error: &Error) -> String {
     }
 }
 
-/// What the system, a limit or the client itself put in the way.
+/// Failures caused by the system, a limit or the client itself.
 fn circumstance_message(error: &Error, tool: &str) -> String {
     match error {
         Error::PermissionDenied { path } => format!("permission denied: {path}"),
@@ -390,7 +390,7 @@ fn circumstance_message(error: &Error, tool: &str) -> String {
 
 const NO_ROOM: &str = "replies that were not read yet take too much memory; read them, or ask for less at once, and try again";
 
-/// Why a change was refused, or what became of it.
+/// Why a change was refused, or how it ended.
 fn change_message(error: &Error, tool: &str) -> String {
     match error {
         Error::Unsynced { path, reason } => {
@@ -488,7 +488,7 @@ fn outside(link: Option<&str>) -> String {
     }
 }
 
-/// The argument in which this set takes a part of a request.
+/// The argument through which this set takes a part of a request.
 pub(super) fn argument_of(part: RequestPart) -> &'static str {
     match part {
         RequestPart::Version => "if_version",
@@ -498,7 +498,7 @@ pub(super) fn argument_of(part: RequestPart) -> &'static str {
     }
 }
 
-/// The argument in which this set takes a pattern.
+/// The argument through which this set takes a pattern.
 pub(super) fn pattern_argument(role: PatternRole) -> &'static str {
     match role {
         PatternRole::Lines | PatternRole::PathGlob | PatternRole::ListedEntries => "pattern",

@@ -9,7 +9,7 @@ use crate::admission::LATER_MS;
 use crate::arguments::{BadArgument, shortened};
 use crate::contract::{CallSubject, Failure, NamedPlace, quota_facts};
 
-/// What a failure's error object says beside code and message.
+/// What a failure's error object holds besides code and message.
 pub(super) fn details(failure: &Failure, subject: &CallSubject, place: &NamedPlace) -> Value {
     let mut details = Map::new();
     details.insert("tool".to_owned(), subject.tool.into());

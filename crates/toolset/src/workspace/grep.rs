@@ -223,7 +223,7 @@ fn add_matches(lines: &mut TextLines, matches: &[Match]) {
     }
 }
 
-/// What is searched for.
+/// The expression to search for.
 fn pattern(arguments: &mut Arguments) -> ops::Result<Pattern> {
     let texts = match (arguments.pattern.take(), arguments.patterns.take()) {
         (Some(pattern), None) => vec![pattern],

@@ -91,7 +91,7 @@ impl Tool for ListFolder {
         let is_tree = arguments.depth > 1;
         let mut entries = listed.entries;
         if is_tree {
-            // What is in a directory comes right behind it.
+            // The content of a directory follows it directly.
             entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
         }
         let base = depth(&listed.path);

@@ -193,7 +193,7 @@ fn target(arguments: &Arguments, call: &Call) -> ops::Result<PatchTarget> {
     }
 }
 
-/// The files that a small patch is for, as far as it can be read.
+/// The files that a small patch names, as far as it can be parsed.
 fn places(arguments: &Arguments, call: &Call) -> Vec<Place> {
     let names = match &arguments.path {
         Some(path) => vec![path.clone()],

@@ -221,7 +221,7 @@ impl FileReply {
             Some(first) if self.line_numbers => content.numbered(first),
             _ => content.text().clone(),
         };
-        // Without line numbers the content is wanted as it is.
+        // A request without line numbers wants the content as it is.
         let version = self.version.as_deref().filter(|_| self.line_numbers);
         let version = version.map(noted);
         let notes = [&self.note, &self.more, &version].into_iter().flatten();
@@ -351,7 +351,7 @@ fn request(arguments: &Arguments, call: &Call) -> ops::Result<Read> {
     request_of(arguments, path, most, call)
 }
 
-/// A read of one file, which is refused whole if it has more than `most` bytes.
+/// A read of one file; a whole read is refused if the file has more than `most` bytes.
 fn request_of(arguments: &Arguments, path: &str, most: u64, call: &Call) -> ops::Result<Read> {
     Ok(Read {
         place: call.place(path)?.versioned(None),
@@ -474,7 +474,7 @@ fn more(contents: &Contents) -> Option<String> {
 fn more_bytes(contents: &Contents) -> String {
     let (first, next) = (contents.start_byte, contents.end_byte);
     let last = next.saturating_sub(1);
-    // If the text was decoded, the size of the file says nothing of its end.
+    // If the text was decoded, the file's size does not tell where it ends.
     let size = match contents.decoded_from {
         None => format!(" of {}", contents.size),
         Some(_) => String::new(),
@@ -498,7 +498,7 @@ fn is_cut_line(arguments: &Arguments, contents: &Contents) -> bool {
     contents.cut && by_lines && !contents.body.as_bytes().ends_with(b"\n")
 }
 
-/// Says in which encoding a file was read that nobody named.
+/// Says in which encoding a file was read if the call did not name one.
 fn guessed_encoding(arguments: &Arguments, contents: &Contents) -> Option<String> {
     let encoding = contents.decoded_from?;
     arguments
@@ -507,7 +507,7 @@ fn guessed_encoding(arguments: &Arguments, contents: &Contents) -> Option<String
         .then(|| format!("Not UTF-8: read as {encoding}; give encoding if that is wrong."))
 }
 
-/// What has to be said of what was read, or of that there is nothing.
+/// The remarks about what was read, or why there is nothing.
 fn note(arguments: &Arguments, contents: &Contents) -> Option<String> {
     if is_cut_line(arguments, contents) {
         return cut_line(contents);

@@ -5,7 +5,7 @@ use ops::{Error, Place, Version};
 use crate::text_form::TextLines;
 use crate::tool::Call;
 
-/// The tools that take `if_version`. If a root allows none of them, no version is worth its words in the text.
+/// The tools that take `if_version`. If a root allows none of them, the text shows no version.
 const TAKING: [&str; 5] = [
     "write_file",
     "edit_file",
@@ -14,7 +14,7 @@ const TAKING: [&str; 5] = [
     "move",
 ];
 
-/// A place whose version is told, and required if the client names one.
+/// A place whose version is reported, and required if the client names one.
 pub(super) fn versioned(place: Place, if_version: Option<&str>) -> ops::Result<Place> {
     let required = if_version.map(|text| {
         Version::parse(text).ok_or_else(|| Error::InvalidArgument {
@@ -52,7 +52,7 @@ pub(super) fn noted(version: &str) -> String {
     format!("version {version}")
 }
 
-/// The version of one of several files, behind what its line says.
+/// The version of one of several files, at the end of its line.
 pub(super) fn in_line(version: Option<&str>) -> String {
     version.map_or_else(String::new, |version| format!(", version {version}"))
 }
