@@ -14,13 +14,14 @@ use crate::context::Cancel;
 use crate::error::{Error, Result};
 use crate::pool;
 
-/// What has up to so many bytes is not counted.
+/// Contents up to this size are not counted.
 pub const SMALL_BYTES: u64 = 64 * 1024;
-/// How many times a content is in memory until its reply is written: as it was read, as JSON, and in the message's halves.
+/// How many copies of a content are in memory until its reply is written: as read, as JSON, and in the message's
+/// halves.
 pub(crate) const COPIES: u64 = 4;
-/// How many times as long as a read a search waits: it has begun, and its caller expects it to take longer.
+/// How many times longer than a read a search waits: it has already begun, and its caller expects it to take longer.
 const GATHER_PATIENCE: u32 = 20;
-/// How often work that waits for room looks whether its caller gave up.
+/// How often work that waits for room checks whether its caller gave up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How many bytes may be held.
@@ -35,9 +36,9 @@ pub struct ByteLimits {
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverBudget {
-    /// The client has its share.
+    /// The client has used up its share.
     Own,
-    /// All clients together have everything.
+    /// All clients together have used up the budget.
     All,
 }
 
@@ -53,10 +54,10 @@ pub struct ByteBudget {
 struct BudgetState {
     all: u64,
     of: HashMap<Arc<str>, u64>,
-    /// How many things are held that are larger than a share. One at a time is let in, beside the budget; a reply that
-    /// is made already is counted here too.
+    /// How many contents larger than a share are held. One at a time is let in beyond the budget; a reply that already
+    /// exists is counted here too.
     oversize: usize,
-    /// The call that may gather more than there is room for, by the number of its room. There is one at most, beside the
+    /// The number of the room whose call may gather more than there is room for. At most one call may exceed the
     /// budget.
     growing: Option<u64>,
     waiting: Vec<Waker>,
@@ -136,7 +137,8 @@ impl ByteBudget {
     ) -> Result<(), OverBudget> {
         let others_of_client = held.of(client).saturating_sub(old);
         if self.is_oversize(new) {
-            // Whatever its size, one alone is served. Otherwise what is allowed by other limits could never be read.
+            // A single content is served whatever its size. Otherwise a file that other limits allow could never be
+            // read.
             let is_taken = held.oversize > 0 && !self.is_oversize(old);
             let has_much = others_of_client > self.limits.of_one / 2;
             return match (has_much, is_taken) {
@@ -204,7 +206,7 @@ impl Reserved {
         self.bytes
     }
 
-    /// Makes them more or fewer, whether or not there is room.
+    /// Changes the number of bytes, whether or not there is room.
     pub fn resize(&mut self, bytes: u64) {
         if bytes != self.bytes {
             let mut held = self.budget.held();
@@ -214,7 +216,7 @@ impl Reserved {
         }
     }
 
-    /// Makes them more or fewer if there is room.
+    /// Changes the number of bytes if there is room.
     pub fn try_resize(&mut self, bytes: u64) -> Result<(), OverBudget> {
         let mut held = self.budget.held();
         self.budget.check(&held, &self.client, self.bytes, bytes)?;
@@ -224,7 +226,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// Makes them more and waits on this thread if there is no room.
+    /// Adds bytes; waits on this thread if there is no room.
     fn resize_within(&mut self, bytes: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
         let end = Instant::now() + patience;
         let budget = Arc::clone(&self.budget);
@@ -304,7 +306,7 @@ pub struct ReplyRoom {
     /// How long work waits for room.
     patience: Duration,
     reserved: Mutex<Option<Reserved>>,
-    /// Tells it from all others.
+    /// Identifies this room among all others.
     number: u64,
 }
 
@@ -331,7 +333,7 @@ impl ReplyRoom {
     }
 
     /// Takes room for content that is about to be read, with the copies that its reply needs. Waits on this thread, but
-    /// never with room in hand: two calls that did so could wait for each other.
+    /// never while holding room: two calls that did so could wait for each other.
     pub(crate) fn take_for_content(&self, bytes: u64, cancel: &Cancel) -> Result<()> {
         if bytes <= SMALL_BYTES {
             return Ok(());
@@ -371,8 +373,8 @@ impl ReplyRoom {
         may_grow.then_some(()).ok_or(OverBudget::Own)
     }
 
-    /// Waits for so much room, with none in hand. Only for the thread of a call: the pool's threads are needed by those
-    /// that have room.
+    /// Waits for this much room while holding none. Only for the thread of a call: calls that have room need the pool's
+    /// threads.
     pub(crate) fn wait_to_grow(&self, bytes: u64, cancel: &Cancel) -> Result<()> {
         // Declared before the lock, so that the thread waits for its next seat without it.
         let _aside = pool::step_aside(cancel);
@@ -381,8 +383,8 @@ impl ReplyRoom {
         self.grow_within(own, bytes, cancel)
     }
 
-    /// Waits for room, or for the turn to go on without: of all that wait, one can always end, so that those that wait
-    /// with room in hand do not wait for each other.
+    /// Waits for room, or for the turn to continue without it. One of the waiting calls can always end, so calls that
+    /// hold room while they wait do not wait for each other.
     fn grow_within(&self, own: &mut Reserved, bytes: u64, cancel: &Cancel) -> Result<()> {
         let end = Instant::now() + self.patience * GATHER_PATIENCE;
         let budget = &self.budget;
@@ -406,8 +408,8 @@ impl ReplyRoom {
         }
     }
 
-    /// Whether this call may grow beyond the budget. Not while its client has much that it has not read: otherwise each reply
-    /// that is made would let in another, however many wait to be read.
+    /// Whether this call may grow beyond the budget. Not while its client has many unread bytes: otherwise each
+    /// finished reply would let in another, however many are unread.
     fn may_begin_growing(&self, held: &BudgetState, own: &Reserved) -> bool {
         let others_of_client = held.of(&self.client).saturating_sub(own.bytes);
         held.growing.is_none() && others_of_client <= self.budget.limits.of_one / 2
@@ -436,7 +438,8 @@ impl ReplyRoom {
         }
     }
 
-    /// Hands the room over to the writer of the reply, which has so many bytes. Never refuses: what the call did is done.
+    /// Hands the room over to the writer of the reply, which has this many bytes. Never refuses, because the call has
+    /// already had its effect.
     #[must_use]
     pub fn hand_over(&self, bytes: u64) -> Option<Reserved> {
         let reserved = self.reserved().take();
@@ -559,7 +562,7 @@ mod tests {
         for room in [&first, &second, &hasty] {
             room.try_grow(MIB).unwrap();
         }
-        // It is the one that may have more than the share.
+        // This is the one that may exceed the share.
         first.try_grow(3 * MIB).unwrap();
         first.try_grow(30 * MIB).unwrap();
         assert_eq!(budget.bytes_held(), 32 * MIB);

@@ -1,8 +1,8 @@
 //! Globs whose `?` and classes match characters; those of `globset` match bytes.
 //!
 //! `globset` parses and translates. Before that, `?` and classes are replaced by stand-ins; afterwards the stand-ins
-//! become expressions over characters. As in Go's doublestar, a backslash escapes in a class too, and a `}` that closes
-//! nothing is itself. Names that are not UTF-8 are matched in the form that clients see, so that a name from a reply
+//! become expressions over characters. As in Go's doublestar, a backslash escapes in a class too, and an unmatched `}`
+//! is a plain character. Names that are not UTF-8 are matched in the form that clients see, so that a name from a reply
 //! works in a pattern. The caller bounds the pattern.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ const COMPILED_MAX: usize = 10 * 1024 * 1024;
 /// A compiled glob.
 #[derive(Debug)]
 pub(crate) struct CharacterGlob {
-    /// What every matching path ends with: this alone decides about most names of a tree.
+    /// The end that every matching path has. For most names of a tree, this alone decides.
     tail: Vec<u8>,
     matcher: Matcher,
 }
@@ -75,7 +75,7 @@ impl Matcher {
     }
 }
 
-/// The plain characters that a glob ends with. Other bytes than ASCII may be shown in another form.
+/// The plain characters that a glob ends with, as far as they are ASCII: other bytes may be shown in another form.
 fn tail(glob: &str) -> &[u8] {
     let is_plain = |c: char| c.is_ascii() && !r"*?[]{},!\/".contains(c);
     // Anything may follow a backslash, and a slash may be part of `**/`, which also matches nothing.
@@ -168,7 +168,7 @@ fn class(rest: &mut Chars<'_>) -> Result<String, String> {
     Ok(format!("(?u:[[{negation}{inside}]&&[^/]])"))
 }
 
-/// A character of a class, and whether it is there for itself whatever it is.
+/// A character of a class, and whether it is taken literally.
 type Member = (char, bool);
 
 /// Reads what a class holds, and its end. A bracket that stands first is one of its characters.

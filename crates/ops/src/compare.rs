@@ -1,7 +1,7 @@
 //! Compares two directories, or two files, by their content.
 //!
-//! Both trees are walked side by side, in the same order, so nothing is held but what is told. Size is looked at first,
-//! then bytes, on the pool.
+//! Both trees are walked side by side in the same order, so only the result is held in memory. Sizes are compared
+//! first, then bytes, on the pool.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -18,12 +18,12 @@ use crate::place::Place;
 use crate::read_at::{read_at, read_up_to};
 use crate::text::encoding;
 
-/// How many paths of each sort are told.
+/// How many paths of each kind are listed.
 const PATHS_TOLD: usize = 1000;
-/// The largest files whose difference is worked out line by line, and how much of it is told.
+/// The largest files that are compared line by line, and how much of the diff is returned.
 const DIFFED_MAX: u64 = 4 * 1024 * 1024;
 const DIFF_TOLD: usize = 64 * 1024;
-/// How long that may take; after it the difference is coarser, but right. It is worked out in one go, so other calls have no
+/// How long that may take; after that the diff is coarser, but correct. It is computed in one go, so other calls get no
 /// turn meanwhile.
 pub(crate) const DIFF_TIME: Duration = Duration::from_millis(200);
 /// How many lines around a change a difference has.
@@ -42,16 +42,17 @@ pub struct Compare {
     pub other: Place,
 }
 
-/// What came of a comparison.
+/// The outcome of a comparison.
 #[derive(Debug)]
 pub enum Compared {
-    /// Of two directories.
+    /// For two directories.
     Directories(ComparedDirectories),
-    /// Of two files.
+    /// For two files.
     Files(ComparedFiles),
 }
 
-/// How two directories differ. Paths are relative to them; a directory ends with a slash and stands for all it has.
+/// How two directories differ. Paths are relative to them; a directory ends with a slash and stands for everything in
+/// it.
 #[derive(Debug, Default)]
 pub struct ComparedDirectories {
     /// What only the first has.
@@ -68,7 +69,7 @@ pub struct ComparedDirectories {
     pub equal: u64,
 }
 
-/// Paths, of which the first are told.
+/// Paths, of which only the first are listed.
 #[derive(Debug, Default)]
 pub struct ToldPaths {
     /// The first, in order.
@@ -193,7 +194,7 @@ struct ContentVerdict {
     next: Option<u64>,
 }
 
-/// Compares two files from an offset on, as many bytes as may be.
+/// Compares two files from an offset on, up to a number of bytes.
 fn same_content(
     one: &OpenFile,
     other: &OpenFile,
@@ -304,7 +305,7 @@ enum Met {
     OnlyHere(Vec<u8>, FileKind),
     OnlyThere(Vec<u8>, FileKind),
     Unreadable(Vec<u8>),
-    /// Something that is not the same sort of thing on both sides.
+    /// An entry of a different kind on each side.
     Unlike(Vec<u8>),
     Both(Box<PathPair>),
 }
@@ -345,7 +346,7 @@ impl Merge {
         }
     }
 
-    /// An entry that both have; nothing for two directories, whose entries follow.
+    /// An entry that both have; `None` for two directories, whose entries follow.
     fn both(&mut self) -> Option<Met> {
         let (here, there) = (self.here.take()?, self.there.take()?);
         let path = here.path;
@@ -369,7 +370,7 @@ impl Merge {
     }
 }
 
-/// An entry that one side has alone; what is below it is not told.
+/// An entry that only one side has; its content is not listed.
 fn only(side: &mut Side, met: fn(Vec<u8>, FileKind) -> Met) -> Option<Met> {
     let entry = side.take()?;
     Some(match entry.item {

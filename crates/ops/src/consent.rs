@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
 
-/// What a call would do to files that are there.
+/// What a call would do to existing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Planned {
     /// How many files, links and special files would go.
     pub removes: u64,
-    /// How many files would get another content.
+    /// How many files would get new content.
     pub overwrites: u64,
 }
 
 impl Planned {
-    /// Nothing that is there goes or changes.
+    /// Nothing existing is removed or changed.
     pub const NOTHING: Planned = Planned {
         removes: 0,
         overwrites: 0,
     };
 
-    /// Files go.
+    /// Files are removed.
     #[must_use]
     pub fn removing(files: u64) -> Planned {
         Planned {
@@ -38,7 +38,7 @@ impl Planned {
         }
     }
 
-    /// Files get another content.
+    /// Files get new content.
     #[must_use]
     pub fn overwriting(files: u64) -> Planned {
         Planned {
@@ -55,7 +55,7 @@ impl AddAssign for Planned {
     }
 }
 
-/// What a call may do without asking anybody. The default is everything.
+/// What a call may do without asking. The default is everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Consent {
     /// How many files it may remove.
@@ -78,13 +78,13 @@ impl Consent {
         }
     }
 
-    /// Whether there is anything that has to be asked about: only then is counting worth its time.
+    /// Whether anything requires asking: only then is counting worth the time.
     #[must_use]
     pub fn is_limited(self) -> bool {
         self != Consent::default()
     }
 
-    /// Fails if somebody has to be asked first.
+    /// Fails if a person has to be asked first.
     pub(crate) fn check(self, planned: Planned) -> Result<()> {
         let too_many = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count > limit);
         if self.asks_always
@@ -97,13 +97,13 @@ impl Consent {
     }
 }
 
-/// Counts what is in a directory and is no directory itself.
+/// Counts the entries below a directory that are not directories.
 pub(crate) fn files_below(dir: Dir, cancel: &Cancel) -> Result<u64> {
     let mut walker = Walker::new(dir, WalkOptions::default());
     let mut files = 0;
     while let Some(item) = walker.next(&mut |_| true) {
         cancel.check()?;
-        // What cannot be looked at counts: it may be a file.
+        // An entry that cannot be examined counts: it may be a file.
         let is_directory = item.is_ok_and(|item| item.kind == FileKind::Directory);
         files += u64::from(!is_directory);
     }
@@ -133,7 +133,7 @@ pub(crate) fn files_replaced(source: Dir, destination: Dir, cancel: &Cancel) -> 
                 places.push(entered);
             }
             WalkEvent::Left(_) => drop(places.pop()),
-            // The copy will say so.
+            // The copy itself will report this.
             WalkEvent::Unreadable(..) | WalkEvent::Fault(_) | WalkEvent::Passed => {}
         }
     }

@@ -26,7 +26,7 @@ pub fn content_type(head: &[u8], name: &str) -> &'static str {
     })
 }
 
-/// What a name alone says.
+/// The type that a name alone suggests.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;

@@ -1,4 +1,4 @@
-//! What every operation is given: the limits of the process, and the caller's deadline and cancellation.
+//! The context of every operation: the limits of the process, and the caller's deadline and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,15 +11,15 @@ use crate::line_index_cache::LineIndexCache;
 use crate::pool;
 use crate::search_memory::SearchMemory;
 
-/// What no call may exceed, whatever its arguments say.
+/// Limits that no call may exceed, whatever its arguments say.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The largest file that is read whole without an explicit range.
     pub max_full_read_size: u64,
     /// The most bytes of content one reply holds.
     pub max_file_size: u64,
-    /// The largest file that a tool returns whole which returns files so: as many bytes as an edited file may have, unless
-    /// the operator chose less.
+    /// The largest file that tools without ranges return whole: the limit for edited files, unless the operator chose
+    /// less.
     pub max_viewed_size: u64,
     /// The longest a search may take.
     pub search_timeout: Duration,
@@ -53,20 +53,20 @@ pub struct Context {
     pub users: Arc<sandbox::Users>,
     /// The line indexes of large files that were read before.
     pub line_index_cache: Arc<LineIndexCache>,
-    /// What searches remember of files.
+    /// What searches remember about files.
     pub search_memory: Arc<SearchMemory>,
     /// The caller's deadline, cancellation and progress.
     pub cancel: Cancel,
     /// What it may remove and overwrite.
     pub consent: Consent,
-    /// What the reply has to say of the change.
+    /// What the reply has to say about the change.
     pub change_notes: sandbox::ChangeNotes,
     /// The room for the reply, if bytes are counted.
     pub room: Option<Arc<ReplyRoom>>,
 }
 
 impl Context {
-    /// Begins the change of a call, if it may do what it plans without asking anybody first.
+    /// Begins the change of a call, if it may make the change without asking first.
     pub(crate) fn change(&self, planned: Planned) -> Result<sandbox::Change> {
         self.consent.check(planned)?;
         Ok(self.unseen_change())
@@ -85,7 +85,7 @@ impl Context {
         }
     }
 
-    /// Takes room for work that only helps, if there is some now. It is free again when the work is done.
+    /// Takes room for optional work, if there is room now. It is released when the work is done.
     pub(crate) fn spare_room(&self, bytes: u64) -> Option<SpareRoom> {
         match &self.room {
             Some(room) if bytes > SMALL_BYTES => room.keep(bytes).ok().map(SpareRoom),
@@ -94,7 +94,7 @@ impl Context {
     }
 }
 
-/// Room that is free again when this is dropped.
+/// Room that is released on drop.
 #[derive(Debug)]
 pub(crate) struct SpareRoom(
     #[expect(dead_code, reason = "it only has to be held")] Option<Reserved>,
@@ -147,7 +147,7 @@ impl Cancel {
         self
     }
 
-    /// The same for a call that works in these roots, of which the first two count: a root that does not answer holds up
+    /// The same for a call that works in these roots, of which the first two count: a root that does not answer delays
     /// its own calls only.
     #[must_use]
     pub fn in_roots<'root>(
@@ -164,7 +164,7 @@ impl Cancel {
         &self.client
     }
 
-    /// Tells this call from all others that are under way.
+    /// Identifies this call among all running ones.
     pub(crate) fn call(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
@@ -188,7 +188,7 @@ impl Cancel {
         }
     }
 
-    /// The same caller for work that has to end: without a deadline, and whether it gives up or not.
+    /// The same caller for work that has to finish: without a deadline, and regardless of whether the caller gives up.
     #[must_use]
     pub(crate) fn untiring(&self) -> Cancel {
         Cancel {
@@ -198,7 +198,7 @@ impl Cancel {
         }
     }
 
-    /// The same caller with a quarter of the time that is left, for work that helps but was not asked for.
+    /// The same caller with a quarter of the remaining time, for optional work.
     #[must_use]
     pub(crate) fn share(&self) -> Cancel {
         match self.deadline {
@@ -242,7 +242,7 @@ impl Cancel {
         self.check()
     }
 
-    /// Says why work below was stopped; other failures stay what they are.
+    /// Replaces the error of stopped work by the reason; other errors are unchanged.
     #[must_use]
     pub fn explain(&self, error: sandbox::Error) -> Error {
         match (error, self.check()) {
@@ -251,7 +251,7 @@ impl Cancel {
         }
     }
 
-    /// Tells whether the work has to stop, for callers that keep what they have.
+    /// Tells whether the work has to stop, for callers that return what they have so far.
     #[must_use]
     pub fn must_stop(&self) -> bool {
         self.is_cancelled() || self.is_expired()

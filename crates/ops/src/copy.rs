@@ -1,7 +1,8 @@
 //! Copies a file or a tree, inside a root or from one to another.
 //!
-//! A copy locks nothing at its source. It is made where nobody sees it, and the destination is locked only for the moment in
-//! which it appears. A tree appears in one step, whole; into a directory that is there its files go one by one.
+//! A copy locks nothing at its source. It is made under a hidden name, and the destination is locked only for the
+//! moment in which the copy appears. A tree appears whole, in one step; if it is merged into an existing directory, its
+//! files appear one by one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct Copy {
     pub source: Place,
     /// Where to; missing directories on the way are made.
     pub destination: Place,
-    /// What becomes of a file that is there already. A directory is merged with one that is there if files may be replaced.
+    /// What happens to an existing file. A directory is merged with an existing one if files may be replaced.
     pub on_existing: OnExisting,
     /// What an existing directory as destination means.
     pub on_directory: OnDirectory,
@@ -51,7 +52,7 @@ pub struct Copied {
     pub is_directory: bool,
     /// The bytes of all files copied.
     pub bytes: u64,
-    /// The files copied, also those that links led to.
+    /// The files copied, including those that links led to.
     pub files: u64,
     /// The directories copied, the source included.
     pub directories: u64,
@@ -116,7 +117,7 @@ impl Copy {
     }
 }
 
-/// What is replaced. A tree is counted only if that can matter.
+/// What is replaced. A tree is counted only if the count can matter.
 fn planned(
     source: &TransferSource<'_, '_>,
     target: &Located<'_>,
@@ -155,7 +156,7 @@ impl Copying<'_, '_> {
         let (_lock, now) = self.turn(&LockKey::entry)?;
         copy.confirm(&now)?;
         let finished = copy.finish().map_err(|error| match error {
-            // Another process made it meanwhile: the call looks again.
+            // Another process made it meanwhile, so the call looks again.
             Error::AlreadyExists { path, .. } if self.on_existing == OnExisting::Replace => {
                 Error::Stale { path }
             }
@@ -179,7 +180,7 @@ impl Copying<'_, '_> {
         Ok((lock, now))
     }
 
-    /// Copies a tree to where nothing is.
+    /// Copies a tree to a path where nothing exists.
     fn new_tree(&self, target: &Located<'_>) -> Result<CopyTally> {
         let source = self.source.side()?;
         let name = target.name().ok_or(Error::RootProtected)?;
@@ -215,14 +216,14 @@ impl Copying<'_, '_> {
             return Err(vanished(&now));
         }
         if now.metadata().is_some() {
-            // Somebody made it meanwhile, and the caller wants to merge.
+            // It was made meanwhile, and the caller wants to merge.
             return self.merge_into(staging, &now);
         }
         let name = now.name().ok_or(Error::RootProtected)?;
         Ok(staging.appear_as(name, OnExisting::Fail)?)
     }
 
-    /// Copies a tree into a directory that is there.
+    /// Copies a tree into an existing directory.
     fn merge(&self, target: &Located<'_>) -> Result<CopyTally> {
         let source = self.source.side()?;
         let directory = target.open_dir()?;
@@ -248,7 +249,7 @@ impl Copying<'_, '_> {
     }
 }
 
-/// Ends a call that staged a tree: if it is not seen, nothing is left of it.
+/// Ends a call that staged a tree. If the tree was not made visible, nothing of it is left.
 pub(crate) fn settle<T>(
     outcome: Result<T>,
     staging: HiddenTree,
@@ -267,7 +268,7 @@ pub(crate) fn settle<T>(
     outcome
 }
 
-/// Removes a staged tree. What takes long is left to a thread of its own, so that the caller has its answer.
+/// Removes a staged tree. Removals that take long are left to a separate thread, so that the caller gets its answer.
 fn discard(staging: HiddenTree, cancel: &Cancel) {
     let patience = cancel.untiring().within(TAKING_BACK);
     let removed = staging.discard(&|| patience.check_and_give_way().is_err());

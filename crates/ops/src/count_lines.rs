@@ -15,8 +15,8 @@ use crate::text::lines::newlines;
 /// How many strides one unit counts.
 const STRIDES_PER_UNIT: u64 = 32;
 
-/// Extends an index by whole strides, from where it ends to the last one before `size`. A file that ends before, or cannot be
-/// read, is left to whoever reads on from there.
+/// Extends an index by whole strides, from where it ends to the last one before `size`. If the file ends earlier or
+/// cannot be read, the rest is left to the next reader.
 pub(crate) fn extend(
     index: LineIndex,
     open: OpenFile,
@@ -113,7 +113,7 @@ impl Stages for LineCount {
     }
 
     fn commit(&self, index: &mut LineIndex, found: Counted) -> ControlFlow<()> {
-        // Behind a stride that is missing nothing can be learned.
+        // Nothing can be learned beyond a missing stride.
         let is_whole = found.strides.len() as u64 == STRIDES_PER_UNIT;
         let mut offset = found.start;
         for stride in found.strides {

@@ -14,11 +14,11 @@ use sandbox::OpenFile;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// The most that is decompressed into memory.
+/// The most bytes that are decompressed into memory.
 pub(crate) const UNFOLDED_MAX: u64 = 64 * 1024 * 1024;
-/// The largest window of a zstd frame: what every decoder should have, by the format's own words.
+/// The largest window of a zstd frame: the size that the format recommends every decoder to support.
 const WINDOW_MAX: u64 = 8 * 1024 * 1024;
-/// How much is read between two looks at the deadline.
+/// How much is read between two checks of the deadline.
 const STEP: usize = 1024 * 1024;
 
 /// How a file is compressed.
@@ -46,7 +46,7 @@ impl Compression {
         match beginning {
             [0x1f, 0x8b, ..] => Some(Compression::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd] => Some(Compression::Zstd),
-            // A frame to be skipped: some programs begin a file with one.
+            // A skippable frame: some programs begin a file with one.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some(Compression::Zstd),
             _ => None,
         }
@@ -62,7 +62,7 @@ impl Compression {
     }
 }
 
-/// Replaces the content of a compressed file by what it unfolds to; any other file stays as it is.
+/// Replaces the content of a compressed file by its decompressed content; any other file stays as it is.
 pub(crate) fn decompressed(file: OpenFile, context: &Context) -> Result<OpenFile> {
     let mut beginning = [0; 4];
     let length = crate::read_at::read_at(&file, &mut beginning, 0)?;

@@ -10,12 +10,12 @@ use crate::context::Cancel;
 use crate::error::{Error, RequestPart, Result};
 use crate::pool;
 
-/// What a file takes while it is changed: its directory twice, what is there twice (or the directories that are made
-/// for it), and its new content.
+/// The descriptors that a file takes while it is changed: two for its directory, two for the old file (or for
+/// directories made for the new one), and one for its new content.
 const PER_FILE: u64 = 5;
 /// Calls with fewer files are not counted: the number of calls bounds them.
 const FEW_FILES: usize = 4;
-/// How often a call that waits looks whether its caller gave up.
+/// How often a waiting call checks whether its caller gave up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 static TAKEN: DescriptorTable = DescriptorTable {

@@ -8,7 +8,7 @@ use crate::copy_tree::CopySide;
 use crate::error::{Error, Result};
 use crate::place::Place;
 
-/// What it means if the destination is an existing directory.
+/// What an existing directory as destination means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDirectory {
     /// The source goes into it under its own name.
@@ -76,7 +76,7 @@ pub(crate) fn target(
     let given = || destination.path.as_given().to_owned();
     let into = match (there, on_directory) {
         (Some(FileKind::Directory), OnDirectory::Into) => true,
-        // Also a link to one, which would be replaced itself.
+        // This includes a link to one: the link itself would be replaced.
         (Some(kind @ FileKind::Directory), OnDirectory::Onto) if slashed_file => {
             return Err(Error::Irreplaceable {
                 path: given(),
@@ -119,7 +119,7 @@ pub(crate) fn check(
     let same_sort = source.is_directory() == (kind == FileKind::Directory);
     match on_existing {
         OnExisting::Fail => Err(Error::AlreadyExists { path, kind }),
-        // Some process may be waiting at a FIFO, socket or device.
+        // A process may be using a FIFO, socket or device.
         OnExisting::Replace if kind.is_special() => Err(Error::NotAFile { path, kind }),
         OnExisting::Replace if !same_sort => Err(Error::Irreplaceable {
             path,

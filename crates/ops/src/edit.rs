@@ -1,5 +1,5 @@
-//! What patches, replacements and insertions share: a text file is read, changed and replaced in one step, and several
-//! files one after the other once all of them are written.
+//! Shared by patches, replacements and insertions: reads, changes and replaces a text file in one step; for several
+//! files, replaces them one after the other once all are written.
 //!
 //! Must not decide what an edit does: that is `text`.
 
@@ -31,7 +31,7 @@ use crate::write::write_failed;
 pub const WHOLE_FILE_MAX: u64 = 100 * 1024 * 1024;
 /// How much is copied at a time.
 const BLOCK: usize = 1024 * 1024;
-/// What stays is left to the kernel from this size on; less is cheaper through a buffer.
+/// From this size on, the kernel copies unchanged content; less is cheaper through a buffer.
 const KERNEL_COPY_MIN: u64 = 64 * 1024;
 
 /// The right to change several files, and the descriptors for it.
@@ -40,11 +40,11 @@ pub(crate) struct BatchTurn {
     _descriptors: DescriptorShare,
 }
 
-/// A file whose turn it is to be changed.
+/// A file that is locked to be changed.
 pub(crate) struct Edited<'a> {
     place: &'a Place,
     located: Located<'a>,
-    /// What is there, once it was opened.
+    /// The existing file, once opened.
     old: OnceCell<Replaceable>,
     context: &'a Context,
     /// Held by this file alone; several files share one.
@@ -93,7 +93,7 @@ impl<'a> Edited<'a> {
         Ok((turn, edited.collect()))
     }
 
-    /// What is the same for two places that are the same file; never shown.
+    /// A key that is equal for two places that are the same file; never shown.
     pub(crate) fn key(&self) -> String {
         self.located.host_path()
     }
@@ -140,7 +140,7 @@ impl<'a> Edited<'a> {
     /// Opens the file, which must be there and writable, to be replaced as a whole.
     pub(crate) fn open_to_replace(&self) -> Result<()> {
         if self.old.get().is_none() {
-            // Readable, if it may be read: then it can be parsed, and put back.
+            // Opened for reading too, if possible: then it can be parsed and put back.
             let readable = self.located.open_to_edit();
             let old = readable.or_else(|_| self.located.open_to_replace())?;
             self.old.get_or_init(|| old);
@@ -153,7 +153,7 @@ impl<'a> Edited<'a> {
         self.old.get().map(Replaceable::open)
     }
 
-    /// Says that the file is no text, and what it seems to be.
+    /// The error for a file that is not text, with what it seems to be.
     pub(crate) fn not_text(&self, open: &OpenFile) -> Error {
         let head = read_up_to(open, 0, encoding::HEAD as u64, &self.context.cancel);
         Error::NotText {
@@ -190,7 +190,7 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// Replaces the file by itself with one change made, holding none of what stays.
+    /// Replaces the file with a changed version, without holding the unchanged content.
     pub(crate) fn splice(&self, open: &OpenFile, splice: &Splice) -> Result<Metadata> {
         let mut staged = self.stage()?;
         let kept = open
@@ -204,7 +204,7 @@ impl<'a> Edited<'a> {
         self.commit(staged)
     }
 
-    /// Copies what stays.
+    /// Copies unchanged content.
     fn keep(&self, open: &OpenFile, staged: &Staged, range: Range<u64>) -> Result<()> {
         let stop = || self.context.cancel.must_stop();
         copy_part(open, staged, range, &stop)
@@ -212,7 +212,7 @@ impl<'a> Edited<'a> {
             .map_err(|error| self.context.cancel.explain(error))
     }
 
-    /// Copies everything, whether or not the caller still waits.
+    /// Copies everything, even if the caller gave up.
     fn keep_all(&self, open: &OpenFile, staged: &Staged) -> Result<()> {
         Ok(copy_part(open, staged, 0..u64::MAX, &|| false).map(drop)?)
     }
@@ -245,7 +245,7 @@ impl<'a> Edited<'a> {
         Ok(staged)
     }
 
-    /// Puts back what was there before a commit; a help only, so its own failures are no failures.
+    /// Puts back what was there before a commit, on a best-effort basis: its own failures are ignored.
     fn put_back(&self) {
         let undone = match self.old.get() {
             Some(old) => self.stage().and_then(|staged| {
@@ -364,9 +364,8 @@ impl<'e, 'a> StagedFiles<'e, 'a> {
         self.0.push((edited, staged));
     }
 
-    /// Makes all files seen, one after the other; if one fails, those before it are put back, and directories that
-    /// were made for them are removed. Once it has begun, no caller that gives up stops it: half of the files would be
-    /// changed.
+    /// Makes all files visible, one after the other. If one fails, those before it are put back, and directories made
+    /// for them are removed. Once begun it ignores cancellation, which would leave half of the files changed.
     ///
     /// A crash in between leaves some of them changed, unless the root keeps a history: then they are put back at the
     /// next start.
@@ -388,7 +387,7 @@ impl<'e, 'a> StagedFiles<'e, 'a> {
             }
             match staged.commit_for_now() {
                 Ok((metadata, parents)) => done.add(edited, metadata, parents),
-                // This file is changed. To stop here would leave the files half done.
+                // This file is already changed. Stopping here would leave the change half done.
                 Err(error @ sandbox::Error::Unsynced { .. }) => unsynced = Some(error),
                 Err(error) => {
                     self.0.reverse();
@@ -409,7 +408,7 @@ impl Drop for StagedFiles<'_, '_> {
     }
 }
 
-/// Files that are seen already, in the order of their commits.
+/// Files that are already visible, in the order of their commits.
 #[derive(Default)]
 struct CommittedFiles<'e, 'a> {
     files: Vec<&'e Edited<'a>>,
@@ -436,7 +435,7 @@ impl<'e, 'a> CommittedFiles<'e, 'a> {
     }
 }
 
-/// Refuses a call that names one file twice: each change would be made without the other.
+/// Refuses a call that names one file twice: each change would undo the other.
 pub(crate) fn refuse_twice(edited: &[Edited<'_>], part: RequestPart) -> Result<()> {
     let mut known = HashSet::new();
     match edited.iter().find(|edited| !known.insert(edited.key())) {

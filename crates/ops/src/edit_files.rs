@@ -1,4 +1,4 @@
-//! Edits text files by what is in them: all edits of all files, or none.
+//! Edits text files by replacing strings: all edits of all files, or none.
 
 use std::collections::HashMap;
 
@@ -35,13 +35,13 @@ pub const CHANGES_SHOWN: usize = 10;
 pub struct FileEdit {
     /// The file; links are followed.
     pub place: Place,
-    /// What goes. Nothing makes a file that is missing.
+    /// The text to replace. An empty one creates a missing file.
     pub old: String,
-    /// What comes.
+    /// The replacement.
     pub new: String,
-    /// How many places it is for.
+    /// How many places it applies to.
     pub scope: EditScope,
-    /// What fits, if `old` is not there.
+    /// What may match if `old` is not there.
     pub matching: EditMatching,
 }
 
@@ -206,9 +206,9 @@ impl Work<'_, '_> {
 struct FileWork<'e, 'a> {
     edited: &'e Edited<'a>,
     context: &'e Context,
-    /// Whether there is a file, or an edit made one.
+    /// Whether the file exists or an edit created it.
     exists: bool,
-    /// Whether the file was seen to be text.
+    /// Whether the file is known to be text.
     checked: bool,
     /// Where its lines are, from the pass that saw it: so they are not counted in another.
     marks: Vec<Mark>,
@@ -229,7 +229,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
         }
     }
 
-    /// Makes an edit, or says why not; tells whether its place differs in what cannot be seen.
+    /// Makes an edit or says why not; returns whether its place differs only in invisible characters.
     fn apply(&mut self, edit: &FileEdit, room: &mut EditRoom) -> Result<Result<bool, EditFault>> {
         let planned = if edit.old.is_empty() {
             Ok(self.plan_new(edit))
@@ -259,14 +259,14 @@ impl<'e, 'a> FileWork<'e, 'a> {
 
     fn plan(&mut self, edit: &FileEdit, room: EditRoom) -> Result<Result<EditPlan, EditFault>> {
         if !self.edited.exists() && self.exists {
-            // An edit before this one made the file.
+            // An earlier edit created the file.
             return self.plan_with(&mut |_, _| Ok(0), edit, room);
         }
         let open = self.edited.open()?;
         if self.checked {
             return self.plan_with(&mut reader(open, &self.context.cancel), edit, room);
         }
-        // An edit whose place is not found is looked for in copies of the text.
+        // If the place of an edit is not found, copies of the text are searched.
         let copied = open.metadata.size.min(COPIED_MAX);
         let spare = self.context.spare_room(copied.saturating_mul(COPIES));
         if spare.is_none() {
@@ -293,7 +293,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
         room: EditRoom,
     ) -> Result<Result<EditPlan, EditFault>> {
         let mut read = |offset, buffer: &mut [u8]| {
-            // What edits before this one put in is in no file, so nothing else looks whether to stop.
+            // Text inserted by earlier edits is not in a file, so this is the only check whether to stop.
             self.context.cancel.check_and_give_way()?;
             self.pieces.read(base, offset, buffer)
         };
@@ -350,7 +350,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
         Ok(Some(unified(&text(&old), &text(&new), context)))
     }
 
-    /// What the file was, if it is small enough to be parsed.
+    /// The old content, if it is small enough to be parsed.
     fn before(&self) -> Result<Option<Vec<u8>>> {
         if !self.edited.exists() {
             return Ok(None);
@@ -359,7 +359,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
         read_up_to(open, 0, syntax::PARSED_MAX + 1, &self.context.cancel).map(Some)
     }
 
-    /// What the file will be.
+    /// The new content.
     fn after(&self) -> Result<Vec<u8>> {
         let size = self.pieces.length().min(syntax::PARSED_MAX + 1);
         let mut text = vec![0; usize::try_from(size).unwrap_or(0)];
@@ -371,7 +371,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
     fn changes(&self) -> Result<Vec<ChangedLines>> {
         let mut changes = self.pieces.changes();
         changes.truncate(CHANGES_SHOWN);
-        // Before the first change the file is what it was.
+        // Before the first change the content is the file's.
         let first = changes.first().map_or(0, |change| change.start);
         let known = self.marks.partition_point(|mark| mark.offset <= first);
         let start = known.checked_sub(1).and_then(|last| self.marks.get(last));
@@ -383,7 +383,7 @@ impl<'e, 'a> FileWork<'e, 'a> {
         )
     }
 
-    /// Reads what the file will be.
+    /// Reads the new content.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         if self.edited.exists() {
             let mut base = reader(self.edited.open()?, &self.context.cancel);
@@ -417,7 +417,7 @@ impl<'c, 'a> CheckedRead<'c, 'a> {
         }
     }
 
-    /// Looks at what was read, and hands on how much it is.
+    /// Examines what was read, and passes on how much it is.
     fn pass(&mut self, offset: u64, count: usize, buffer: &[u8]) -> Result<usize> {
         if offset == self.next {
             let read = buffer.get(..count).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Puts the changes of one file, and of one tree, in order, so that none is lost.
+//! Serializes the changes of one file and of one tree, so that none is lost.
 //!
 //! An edit reads, computes and replaces. The file's number changes with each replacement, so the lock is on the
-//! resolved path. Whoever moves a whole tree locks all below it, so that every change below is either finished before, and
-//! goes along, or begins afterwards, looks again and finds the file gone. While a call holds a lock on a path, no call of
-//! this process gives that path to another directory: a rename of a directory locks the tree too.
+//! resolved path. A call that moves a whole tree locks everything below it. So a change below is either finished before
+//! and moves along, or begins afterwards, looks again and finds the file gone. While a call holds a lock on a path, no
+//! call of this process gives that path to another directory: a rename of a directory locks the tree too.
 //!
-//! Then it locks the same places for other processes, which `sandbox::HeldPlaces` does. It waits for those with the lock of
-//! this process held: nobody who has both waits for anything.
+//! Then it locks the same places for other processes, which `sandbox::HeldPlaces` does. It waits for those while it
+//! holds the lock of this process, which is safe: a call that has both waits for nothing.
 //!
 //! No deadlock is possible: a call takes all its locks at once and waits with none. One that waits leaves its seat in the
 //! pool, because the holder may need it.
@@ -24,8 +24,8 @@ use crate::pool;
 
 /// How often a waiting call checks whether its caller gave up.
 const PATIENCE_CHECK: Duration = Duration::from_millis(50);
-/// How long new changes below a tree wait for one who waits for the tree. Longer, and one long change below would hold up
-/// all others.
+/// How long new changes below a tree yield to a call that waits for the tree. If this were longer, one long change
+/// below would delay all others.
 const PRECEDENCE: Duration = Duration::from_secs(1);
 
 static LOCKS: LazyLock<(Mutex<LockTable>, Condvar)> = LazyLock::new(Default::default);
@@ -33,7 +33,8 @@ static LOCKS: LazyLock<(Mutex<LockTable>, Condvar)> = LazyLock::new(Default::def
 /// How long a call waits before it tries again to lock what another process has, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
-/// How often what is at a place may differ from what was locked: some file systems number a file anew at each look.
+/// How often a place may differ from what was locked before the call gives up: some file systems give a file a new
+/// number at each look.
 const MISFITS: usize = 8;
 
 /// What a call locks.
@@ -84,7 +85,7 @@ impl LockKey {
     }
 }
 
-/// The locks that are held, and who waits for a tree.
+/// The locks that are held, and the calls that wait for a tree.
 #[derive(Debug, Default)]
 struct LockTable {
     entries: HashSet<String>,
@@ -93,7 +94,7 @@ struct LockTable {
     next_ticket: u64,
 }
 
-/// A call that waits for a tree: later ones let it go first, else it might wait for ever.
+/// A call that waits for a tree. Later calls let it go first, or it might wait for ever.
 #[derive(Debug)]
 struct TreeWaiter {
     ticket: u64,
@@ -173,7 +174,7 @@ fn tree_of(key: &LockKey) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct EditLock {
     keys: Vec<LockKey>,
-    /// What other processes heed. Given back first.
+    /// The locks that other processes see. Released first.
     held: HeldPlaces,
 }
 
@@ -215,7 +216,7 @@ impl EditLock {
         };
         let look_up = || place.locate_wanted(Follow::Never, wanted);
         let (lock, located) = EditLock::take_found(&look_up, &keys, cancel)?;
-        // Of a missing file the caller says more.
+        // The caller has a better message for a missing file.
         if located.metadata().is_some() {
             place.check_version(&located, cancel)?;
         }
@@ -254,7 +255,8 @@ impl EditLock {
         }
     }
 
-    /// Waits until no other process is in the way. Whoever waits keeps none of these locks, and tries again.
+    /// Waits until no other process holds a conflicting lock. A waiting call keeps none of these locks, and tries
+    /// again.
     fn hold(&mut self, cancel: &Cancel) -> Result<()> {
         let places: Vec<_> = self
             .keys

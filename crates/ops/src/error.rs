@@ -10,7 +10,7 @@ use crate::history::UndoRefusal;
 /// What operations return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What the client expected at a missing path, so that a message can say it.
+/// What the client expected at a missing path, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// A file.
@@ -48,7 +48,7 @@ pub enum EditFault {
         /// Where, the first of them.
         lines: Vec<u64>,
     },
-    /// All places were wanted, and there are more than one call changes.
+    /// All places were requested, and there are more than one call may change.
     TooMany {
         /// How many there are.
         count: u64,
@@ -73,13 +73,13 @@ pub struct NearRegion {
     pub first: u64,
     /// See `first`.
     pub last: u64,
-    /// What all of them differ in, if that can be named.
+    /// What all of them differ in, if it has a name.
     pub difference: Option<NearDifference>,
     /// Some of them, with their numbers.
     pub lines: Vec<(u64, String)>,
 }
 
-/// What lines differ in that are the same otherwise.
+/// The only difference between otherwise equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NearDifference {
     /// Blanks around the lines.
@@ -88,16 +88,16 @@ pub enum NearDifference {
     Blanks,
     /// Upper and lower case.
     Case,
-    /// Letters that are one character here and two there.
+    /// Letters that are one character on one side and two on the other.
     UnicodeForm,
     /// A line end behind the last of them, or before the first.
     LastLineEnd,
 }
 
-/// What a tree operation had done when it failed.
+/// What a tree operation had done before it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeWork {
-    /// A removal: so many entries are gone, so many are left.
+    /// A removal: some entries are gone, some are left.
     Removed {
         /// The entries that are gone.
         gone: u64,
@@ -146,7 +146,7 @@ pub enum Error {
         path: String,
         wanted: Wanted,
         near: Vec<String>,
-        /// The view of the root hides it, whether or not something is there: for the log only.
+        /// The view of the root hides the path, whether or not something is there: for the log only.
         denied: bool,
     },
     /// A link on the way leads to `target`, where nothing is.
@@ -159,7 +159,7 @@ pub enum Error {
     },
     #[error("{path:?} already exists")]
     AlreadyExists { path: String, kind: FileKind },
-    /// Something is there that this kind of thing cannot replace.
+    /// Something is there that an entry of this kind cannot replace.
     #[error("{path:?} is a {kind}, which a {by} cannot replace")]
     Irreplaceable {
         path: String,
@@ -268,22 +268,22 @@ pub enum Error {
     RootProtected,
     #[error("{path:?} cannot be put inside itself")]
     IntoItself { path: String },
-    /// The change was made and can be seen; only a crash of the machine may undo it.
+    /// The change was made and is visible; only a crash of the machine may undo it.
     #[error("{path:?} was changed, but not synced: {reason}")]
     Unsynced { path: String, reason: String },
-    /// It is not what the caller saw; `present` is its version now, if it is there. Nothing was changed.
+    /// It is not the version that the caller saw; `present` is its version now, if it exists. Nothing was changed.
     #[error("{path:?} is not at version {expected}")]
     VersionConflict {
         path: String,
         expected: String,
         present: Option<String>,
-        /// Who changed it last and in which change, if this server did.
+        /// The author and number of the last change, if this server made it.
         by: Option<(String, String)>,
     },
-    /// A change was not taken back, or what it left cannot be told.
+    /// A change was not undone, or the state it left is unknown.
     #[error("{0:?}")]
     UndoRefused(Box<UndoRefusal>),
-    /// It is not as it was when it was copied, so it was not removed.
+    /// It changed since it was copied, so it was not removed.
     #[error("{path:?} changed while it was moved")]
     Changed { path: String },
     /// Another process, or a file server, replaced what was found before it was used, again and again.
@@ -476,7 +476,7 @@ fn refusal_path(refusal: &UndoRefusal) -> Option<&str> {
     }
 }
 
-/// Reasons of failures that have no words of the system.
+/// Reasons of failures for which the system has no message.
 const COUNTING: &str = "what the root holds is still being counted; try again in a moment";
 const CROSS_DEVICE: &str = "source and destination are on different file systems";
 const TOO_MANY_OPEN: &str = "too many open files; try again in a moment";

@@ -1,7 +1,7 @@
 //! Counts what a search or a listing gathers against the room for its reply, while it runs.
 //!
-//! Otherwise many of them at once could hold far more than the budget allows before the first reply is made. Work that finds
-//! no room throws away what it has, waits for room with nothing in hand, and begins again.
+//! Otherwise many of them at once could hold far more than the budget allows before the first reply is made. Work that
+//! finds no room discards its results, waits for room while holding none, and begins again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use crate::byte_budget::{ReplyRoom, SMALL_BYTES};
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// How much room is taken at a time, so that the budget is not asked for every match.
+/// How much room is taken at once, so that the budget is not asked for every match.
 const STEP: u64 = 256 * 1024;
 
-/// What the reply says of an entry besides its path, in both halves.
+/// The size of what a reply says about an entry besides its path, in both halves.
 const TOLD_OF_ENTRY: usize = 256;
 
 /// What an entry of a listing takes in memory until its reply is written, about: itself, and its path in what is made of it.
@@ -53,7 +53,7 @@ pub(crate) fn with_room<T>(
 pub(crate) struct Gathered {
     room: Option<Arc<ReplyRoom>>,
     bytes: AtomicU64,
-    /// Up to here there is room.
+    /// How much there is room for.
     taken: AtomicU64,
     is_refused: AtomicBool,
 }

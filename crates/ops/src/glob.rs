@@ -41,11 +41,11 @@ pub struct Glob {
     pub timeout: Duration,
     /// How deep; 1 is the directory's own entries.
     pub max_depth: Option<usize>,
-    /// Whether ignore files count.
+    /// Whether ignore files apply.
     pub ignore_rules: IgnoreRules,
     /// In which order they come.
     pub order: GlobOrder,
-    /// What is neither found nor looked below.
+    /// What is neither returned nor entered.
     pub exclude: Vec<PathPattern>,
 }
 
@@ -134,7 +134,7 @@ impl Glob {
         let search = GlobSearch {
             matcher: self.pattern.compile()?,
             kinds: self.kinds,
-            // The largest may be anywhere.
+            // The largest entry may be anywhere.
             max_results: match self.order {
                 GlobOrder::Path => self.max_results.min(ENTRIES_MAX),
                 GlobOrder::Size | GlobOrder::Modified => ENTRIES_MAX,
@@ -166,7 +166,7 @@ impl GlobOrder {
             let modified = entry.metadata.modified;
             (modified.seconds, modified.nanoseconds)
         };
-        // What a directory takes for its own list says nothing.
+        // The size of a directory's own list means nothing.
         let size = |entry: &GlobEntry| match entry.metadata.kind {
             FileKind::Directory => 0,
             _ => entry.metadata.size,
@@ -250,7 +250,7 @@ impl GlobSearch {
             .iter()
             .map(|entry| told_entry::<GlobEntry>(entry.path.len()));
         if !self.gathered.add(bytes.sum()) {
-            // What was found is let go at once; the commit of this unit ends the search.
+            // The results are dropped at once; the commit of this unit ends the search.
             unit.found = Globbed::default();
         }
         Worked {
@@ -271,11 +271,11 @@ impl GlobSearch {
     }
 }
 
-/// How far a unit got.
+/// How a unit ended.
 struct GlobUnit {
     found: Globbed,
     directories: usize,
-    /// One entry more than wanted shows that more follow.
+    /// One entry more than requested shows that more follow.
     most: usize,
 }
 

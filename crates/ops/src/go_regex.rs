@@ -1,9 +1,9 @@
 //! Reads Go's regular expressions and writes them in the syntax of the engine used here.
 //!
 //! Clients are promised Go's expressions. Most texts mean the same to both engines; this file translates the rest, and
-//! refuses what Go refuses. What only the engine's own syntax has (`\u{2713}`, `(?x)`, `\p{Alphabetic}`) stays accepted,
-//! because Go gives it no other meaning. Nothing is lost in length that matters: the result is at most some thirty times
-//! as long as the pattern, which is bounded before.
+//! refuses what Go refuses. Syntax that only the engine has (`\u{2713}`, `(?x)`, `\p{Alphabetic}`) is still accepted,
+//! because Go gives it no other meaning. The result is at most about thirty times as long as the pattern, whose length
+//! is bounded before.
 
 mod class;
 mod escape;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use escape::Escape;
 
-/// What the engine calls Go's words `\w`: digits and letters of ASCII, and `_`.
+/// Go's `\w` in the engine's syntax: ASCII digits and letters, and `_`.
 const WORD: &str = "0-9A-Za-z_";
 /// A class without characters.
 const NOTHING: &str = "[^\\x{0}-\\x{10FFFF}]";
@@ -28,14 +28,14 @@ pub(crate) fn translate(text: &str) -> Result<String, String> {
     translation.finish()
 }
 
-/// What a translator knows while it reads.
+/// The state of a translation.
 struct Translation<'text> {
-    /// What is still to be read.
+    /// The rest of the pattern.
     rest: &'text str,
     written: String,
-    /// Where the last thing ends that a repetition can follow; `None` at the start of a group or branch.
+    /// The end of the last item that a repetition can follow; `None` at the start of a group or branch.
     repeatable: Option<usize>,
-    /// The repetition just read, if the last thing read was one.
+    /// The repetition just read, if the last item was one.
     repetition: Option<&'text str>,
     /// For each open group, whether white space counted outside it.
     groups: Vec<bool>,
@@ -102,7 +102,7 @@ impl<'text> Translation<'text> {
     fn code_point(&mut self, code_point: u32) {
         match char::from_u32(code_point) {
             Some(character) => self.literal(character),
-            // A surrogate: no text has one.
+            // A surrogate: no text contains one.
             None => self.atom(NOTHING),
         }
     }
@@ -272,7 +272,7 @@ impl<'text> Translation<'text> {
         Ok(())
     }
 
-    /// Reads `(?P<name>`, whose name begins after so many bytes. Nobody asks for what a group holds, so none is kept.
+    /// Reads `(?P<name>`, whose name begins after so many bytes. Nothing uses captures, so no name is kept.
     fn named_group(&mut self, start: usize) -> Result<(), String> {
         let inner = self.rest.get(start..).unwrap_or_default();
         let name = inner.split_once('>').map(|(name, _)| name);
@@ -292,7 +292,7 @@ impl<'text> Translation<'text> {
         Ok(())
     }
 
-    /// Reads `(?i)` or `(?i-s:`. Flags may repeat and contradict each other; the last word counts.
+    /// Reads `(?i)` or `(?i-s:`. Flags may repeat and contradict each other; the last one counts.
     fn flags(&mut self) -> Result<(), String> {
         let inner = self.rest.get(2..).unwrap_or_default();
         let Some(end) = inner.find([')', ':']) else {
@@ -308,7 +308,7 @@ impl<'text> Translation<'text> {
         } else {
             self.extended = extended;
             if !flags.is_empty() {
-                // Flags are nothing to repeat: what stood before them still is.
+                // Flags cannot be repeated, but the item before them still can.
                 let _ = write!(self.written, "(?{flags})");
             }
         }

@@ -16,13 +16,13 @@ use sandbox::{Dir, FileKind, Follow, Name, RelPath, Root, WalkItem, is_within};
 
 use crate::pattern::check_glob;
 
-/// Whether ignore files count.
+/// Whether ignore files apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IgnoreRules {
     /// Everything is searched.
     #[default]
     Disregard,
-    /// Whatever these files name is left out, and so is `.git`.
+    /// Entries that these files name are left out, and so is `.git`.
     Respect,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct IgnoreStack {
     levels: Vec<Arc<Rules>>,
 }
 
-/// What the ignore files of one directory say.
+/// The rules of one directory's ignore files.
 #[derive(Debug)]
 struct Rules {
     /// The directory's path as shown; empty for the root.

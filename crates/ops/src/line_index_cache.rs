@@ -1,9 +1,9 @@
 //! The line indexes of files that were read by lines recently, so that the next read need not count again.
 //!
-//! Bounded: [`FILES_MAX`] indexes of 128 KiB at most. An index is for one state of one file, known by device, inode, size and
-//! times. A file that changed a moment ago is not remembered: the next change might not show in its times. Nor is one that
-//! somebody had open for writing when it was about to be read, nor one of a file system whose times do not show every change
-//! ([`OpenFile::is_stamping`]).
+//! Bounded: [`FILES_MAX`] indexes of 128 KiB at most. An index is for one state of one file, known by device, inode,
+//! size and times. A file that changed a moment ago is not remembered: the next change might not show in its times. Nor
+//! is a file that was open for writing when the read began, nor one on a file system whose times do not show every
+//! change ([`OpenFile::is_stamping`]).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ impl FileVersion {
         }
     }
 
-    /// Tells whether the last change is long enough ago that another one would show.
+    /// Tells whether the last change is long enough ago for another one to show in the times.
     fn is_settled(&self, patience: i64) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
@@ -86,7 +86,7 @@ impl LineIndexCache {
 
     /// Tells whether what is read of a file from now on may be remembered.
     ///
-    /// Asked before it is read: what somebody stores who has it mapped by then may not show in its times.
+    /// Checked before the read: a store through an existing mapping may not show in the times.
     pub(crate) fn may_learn(&self, open: &OpenFile) -> bool {
         self.trusts_all || open.is_stamping()
     }

@@ -165,7 +165,7 @@ impl<'a> LineSearch<'a> {
         Ok(mark)
     }
 
-    /// Does work that helps but was not asked for, in a share of the time that is left.
+    /// Does optional work in a share of the remaining time.
     fn within_share<T>(
         &mut self,
         work: impl FnOnce(&mut Self, &Cancel) -> Result<T>,

@@ -33,10 +33,10 @@ pub enum Hidden {
     Skip,
 }
 
-/// How much is told of each entry.
+/// How much is returned about each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Name, path and kind: what the directory itself says.
+    /// Name, path and kind, which the directory itself provides.
     Names,
     /// Also metadata, and where links lead.
     Metadata,
@@ -53,7 +53,7 @@ pub struct List {
     pub hidden: Hidden,
     /// Lists only what matches: names if it has no `/`, else paths below the directory.
     pub pattern: Option<String>,
-    /// How much is told of each entry.
+    /// How much is returned about each entry.
     pub detail: Detail,
     /// The most entries to return.
     pub max_entries: usize,
@@ -75,7 +75,7 @@ pub struct ListEntry {
     pub hidden: bool,
     /// Whether its name's bytes are not UTF-8.
     pub invalid_utf8: bool,
-    /// What is known of it, if that was asked for and could be found out.
+    /// Its metadata, if requested and available.
     pub metadata: Option<Metadata>,
     /// Where it leads, if it is a link and details were asked for.
     pub target: Option<Box<LinkTarget>>,
@@ -125,8 +125,8 @@ impl List {
         })
     }
 
-    /// Lists like [`Operation::run`], but for so long only: then it returns what it has. The call needs some more time, in
-    /// which entries that were found are described.
+    /// Lists like [`Operation::run`], but only for this long; then it returns what it has. The call needs some more
+    /// time to describe the entries found.
     pub fn run_within(self, timeout: Duration, context: &Context) -> Result<Listed> {
         let time = ListTime {
             cancel: context.cancel.within(timeout),
@@ -196,7 +196,7 @@ struct ListTime {
     on_timeout: OnTimeout,
 }
 
-/// What becomes of a listing whose time is over.
+/// What happens to a listing whose time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnTimeout {
     Fail,
@@ -355,7 +355,7 @@ impl ListRun<'_> {
     }
 }
 
-/// Says what an entry is.
+/// Determines the kind of an entry.
 #[derive(Debug, Clone)]
 struct Describe {
     place: Place,
@@ -381,7 +381,7 @@ impl Describe {
                     entry.metadata = Some(metadata);
                 }
                 Err(sandbox::Error::NotFound { .. }) => return None,
-                // The process may be allowed to list an entry and not to look at it.
+                // The process may be allowed to list an entry but not to examine it.
                 Err(_) => {}
             }
             if entry.kind == FileKind::Symlink {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result, Wanted};
 use crate::operation::Operation;
 use crate::place::Place;
 
-/// What becomes of a directory that is there already.
+/// What happens to an existing directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExistingDirectory {
     /// Fine, nothing to do.
@@ -25,7 +25,7 @@ pub struct MakeDirectory {
     pub place: Place,
     /// Whether missing directories on the way are made.
     pub parents: Parents,
-    /// What becomes of a directory that is there already.
+    /// What happens to an existing directory.
     pub on_existing: OnExistingDirectory,
 }
 
@@ -43,7 +43,7 @@ impl Operation for MakeDirectory {
 
     fn run(self, context: &Context) -> Result<MadeDirectory> {
         context.cancel.check()?;
-        // The directory it will be in must not be moved away meanwhile.
+        // Its parent directory must not be moved away meanwhile.
         let look_up = || self.place.locate(Follow::Last);
         let (lock, located) = EditLock::take_entry(&look_up, &context.cancel)?;
         lock.confirm()?;

@@ -1,8 +1,8 @@
 //! Moves or renames a file, a link or a tree, inside a root or from one to another.
 //!
-//! A move is a rename wherever that gives what a copy would give. Between file systems it is a copy, and between roots
-//! too if the source holds links, because what they lead to is only in the old root. `move_tree.rs` has how a tree is
-//! moved by copying.
+//! A move is a rename if that gives the same result as a copy. Between file systems it is a copy, and between roots too
+//! if the source holds links, because what they lead to is only in the old root. `move_tree.rs` has how a tree is moved
+//! by copying.
 
 use sandbox::{
     Change, ChangePlace, FileKind, Follow, Located, Metadata, OnExisting, WalkOptions, Walker,
@@ -27,7 +27,7 @@ pub struct Move {
     pub source: Place,
     /// Where to; missing directories on the way are made.
     pub destination: Place,
-    /// What becomes of a file, or an empty directory, that is there already.
+    /// What happens to an existing file or empty directory.
     pub on_existing: OnExisting,
     /// What an existing directory as destination means.
     pub on_directory: OnDirectory,
@@ -101,7 +101,7 @@ impl Move {
         context.cancel.check()?;
         let kind = self.ends()?.metadata.kind;
         if kind == FileKind::Directory {
-            // It has none: that is told before anything is looked at below it.
+            // It has none, which is reported before anything below it is examined.
             self.source
                 .check_version(&self.source.locate(Follow::Never)?, &context.cancel)?;
         }
@@ -116,7 +116,7 @@ impl Move {
                 return Ok(moved);
             }
         }
-        // Before anything is copied: what cannot be removed afterwards cannot be moved.
+        // Checked before anything is copied: what cannot be removed afterwards cannot be moved.
         self.ends()?.source.check_removable()?;
         match kind {
             FileKind::Directory => move_tree::by_copying(self, context),
@@ -124,7 +124,7 @@ impl Move {
         }
     }
 
-    /// Waits for the turn to change both ends, looks at them once more, and moves.
+    /// Locks both ends, looks them up again, and moves.
     pub(crate) fn with_turn<T>(
         &self,
         context: &Context,
@@ -137,7 +137,7 @@ impl Move {
         self.with_ends(&ends, context, act)
     }
 
-    /// Looks at both ends without a turn to change them, which whatever is done next has to wait for.
+    /// Looks at both ends without locking them; whatever is done next has to lock them.
     pub(crate) fn without_turn<T>(
         &self,
         context: &Context,
@@ -184,7 +184,7 @@ impl Move {
             place: &ends.place,
             on_existing: match target.metadata() {
                 Some(_) => self.on_existing,
-                // What another process makes meanwhile is not locked, and must not be replaced unseen.
+                // An entry that another process makes meanwhile is not locked, and must not be replaced unseen.
                 None => OnExisting::Fail,
             },
             asked: self.on_existing,
@@ -262,7 +262,7 @@ fn holds_links(source: &Located<'_>, context: &Context) -> Result<bool> {
     Ok(false)
 }
 
-/// A move whose two ends were looked up and may be what they are.
+/// A move whose two ends were looked up and are acceptable.
 pub(crate) struct Moving<'a, 'root> {
     pub(crate) change: Change,
     pub(crate) source: TransferSource<'a, 'root>,
@@ -270,7 +270,7 @@ pub(crate) struct Moving<'a, 'root> {
     pub(crate) target: &'a Located<'a>,
     pub(crate) place: &'a Place,
     pub(crate) on_existing: OnExisting,
-    /// What the caller said of something that is there already.
+    /// The caller's choice for an existing destination.
     asked: OnExisting,
     /// Both ends are the same place.
     is_same: bool,
@@ -298,7 +298,7 @@ impl Moving<'_, '_> {
                     path: self.target.path(),
                 }
             }
-            // Its sort was right, so it is what it holds that is in the way.
+            // Its kind was right, so its content is in the way.
             sandbox::Error::AlreadyExists { .. }
                 if is_directory && self.on_existing == OnExisting::Replace =>
             {
@@ -358,7 +358,7 @@ impl Moving<'_, '_> {
         self.source_stays_as(cause, left, self.source.located.path())
     }
 
-    /// Builds the error for a source whose remains are at another path.
+    /// Builds the error for a source whose remains have another path now.
     pub(crate) fn source_stays_as(&self, cause: Error, left: u64, source: String) -> Error {
         match cause {
             Error::Unsynced { .. } => cause,
@@ -376,7 +376,7 @@ impl Moving<'_, '_> {
     /// Copies a file, and tells how it was when it was opened.
     fn copy_file(&self, context: &Context) -> Result<(CopyTally, Metadata)> {
         let open = self.source.located.open_file()?;
-        // Whatever the process's durability: the source goes next.
+        // Synced whatever the process's durability setting, because the source is removed next.
         let change = self.change.synced().with_more_parts();
         let staged = change.stage_moved(self.target, self.on_existing)?;
         let mut copy = FileCopy::begin(staged, open, Attributes::All)?;

@@ -29,9 +29,9 @@ const NAMES_MAX: u32 = 100;
 /// The mode of the copy while it is hidden.
 const PRIVATE: u32 = 0o700;
 
-/// Moves a directory to where a rename cannot.
+/// Moves a directory to a place that a rename cannot reach.
 pub(crate) fn by_copying(request: &Move, context: &Context) -> Result<Moved> {
-    // Whatever the process's durability: the source goes next.
+    // Synced whatever the process's durability setting, because the source is removed next.
     let change = context.unseen_change().synced().irrevocable();
     let begun = request.without_turn(context, |moving| TreeMove::begin(moving, &change, context));
     let (mut tree_move, made) = begun?;
@@ -107,7 +107,8 @@ impl<'a> TreeMove<'a> {
             .appear_as(name, moving.on_existing)
             .map_err(|error| moving.occupied(error))?;
         let source = moving.source.located;
-        // It goes entry by entry, even if it could be kept whole: what came since it was copied has to stay.
+        // It is removed entry by entry, even if it could be kept whole, because entries that are new since the copy
+        // have to stay.
         let hidden = self.change.note_lost(source);
         let hidden = match hidden.and_then(|()| self.change.hide_tree(source)) {
             Ok(hidden) => hidden,
@@ -127,7 +128,7 @@ impl<'a> TreeMove<'a> {
         }
     }
 
-    /// Removes what was copied. The caller's patience does not count any more: the move is done.
+    /// Removes what was copied. The caller's deadline no longer applies, because the move is done.
     fn remove_source(&self, moving: &Moving<'_, '_>, hidden: &HiddenTree) -> Result<()> {
         let record = Arc::clone(&self.record);
         let top = self.source.top.path_bytes().to_vec();

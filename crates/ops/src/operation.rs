@@ -1,4 +1,4 @@
-//! The trait of all operations: a request that runs once and answers with what was done.
+//! The trait of all operations: a request that runs once and returns what was done.
 
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result, Wanted};
 /// How many times a change is tried if its directory vanishes.
 const TRIES: usize = 4;
 
-/// A request that can be run. Its fields are what to do and with which knobs; its outcome is facts.
+/// A request that can be run. Its fields say what to do and how; its outcome holds facts.
 pub trait Operation {
     /// What was done or found.
     type Outcome;
@@ -15,7 +15,7 @@ pub trait Operation {
     fn run(self, context: &Context) -> Result<Self::Outcome>;
 }
 
-/// Repeats a change for which the disk has no room, as long as something can be freed that only a history keeps.
+/// Repeats a change for which the disk has no room, as long as space that only a history uses can be freed.
 pub(crate) fn again_if_full<Outcome>(
     root: &sandbox::Root,
     mut attempt: impl FnMut() -> Result<Outcome>,

@@ -15,9 +15,9 @@ use crate::context::Cancel;
 use crate::error::{Error, Result};
 use crate::pool::{self, AfterUnit, Pool, PoolJob};
 
-/// How often a waiting caller looks at its deadline. Mostly the workers notice it before.
+/// How often a waiting caller checks its deadline. Usually the workers notice it earlier.
 const LOOK: Duration = Duration::from_millis(100);
-/// How many batches may be uncommitted at a time: so many for each worker, and a few more.
+/// How many batches may be uncommitted at a time: this many for each worker, and a few more.
 const WINDOW_PER_WORKER: usize = 16;
 const WINDOW_BESIDES: usize = 2;
 /// How many units the caller does itself before it asks the pool: small calls need no other thread.
@@ -29,9 +29,9 @@ pub(crate) trait Stages: Send + Sync + 'static {
     type Source: Send + 'static;
     /// A piece of the sequence.
     type Batch: Send + 'static;
-    /// What a batch gave.
+    /// The result of a batch.
     type Found: Send + 'static;
-    /// What all of them give.
+    /// The result of all batches.
     type Outcome: Send + 'static;
 
     /// Takes the next batch; `None` at the end.
@@ -43,7 +43,7 @@ pub(crate) trait Stages: Send + Sync + 'static {
     /// Works on one batch, and hands back what it did not get to.
     fn work(&self, batch: Self::Batch, halt: &Halt) -> Worked<Self::Found, Self::Batch>;
 
-    /// Adds what a batch gave; breaks when nothing after it is wanted.
+    /// Adds the result of a batch; breaks when no more are needed.
     fn commit(&self, outcome: &mut Self::Outcome, found: Self::Found) -> ControlFlow<()>;
 }
 
@@ -62,11 +62,11 @@ pub(crate) enum RunEnd {
     Complete,
     /// A commit had enough.
     Enough,
-    /// The deadline passed; the outcome holds an unbroken beginning.
+    /// The deadline passed; the outcome holds a gapless beginning.
     Expired,
 }
 
-/// Tells units to stop: the caller gave up, its deadline passed, or the answer is full.
+/// Signals units to stop: the caller gave up, its deadline passed, or the answer is full.
 pub(crate) struct Halt {
     cancel: Cancel,
     stopped: AtomicBool,
@@ -213,7 +213,7 @@ impl<S: Stages> Run<S> {
         self.halt.stop();
         let outcome = state.outcome.take();
         let ending = self.ending(&state);
-        // What a batch holds ends with the call, not with the last ticket.
+        // A batch's resources are freed with the call, not with the last ticket.
         let left = std::mem::take(&mut state.slots);
         drop(state);
         drop(left);
@@ -407,7 +407,7 @@ impl<S: Stages> PoolJob for Run<S> {
     }
 }
 
-/// Keeps a ticket until there is something to do.
+/// Holds a ticket until there is something to do.
 fn park<S: Stages>(state: &mut RunState<S>) -> NextUnit<S> {
     state.parked += 1;
     NextUnit::Nothing(AfterUnit::Parked)

@@ -24,9 +24,9 @@ const FILES_MAX: usize = 500;
 /// Which files a patch is for.
 #[derive(Debug)]
 pub enum PatchTarget {
-    /// This one, whatever the patch calls it; links are followed.
+    /// This file, whatever name the patch gives it; links are followed.
     File(Place),
-    /// Those that the patch names, in this root; their versions are told.
+    /// Those that the patch names, in this root; their versions are returned.
     Named(Arc<Root>),
 }
 
@@ -54,7 +54,7 @@ pub struct Patched {
     pub version: Option<Version>,
     /// The first changes, as the file has them now.
     pub changes: Vec<ChangedLines>,
-    /// Why it can no longer be read by those who read such files.
+    /// Why it no longer parses.
     pub fault: Option<SyntaxFault>,
 }
 
@@ -132,7 +132,7 @@ fn try_run(files: &[FilePatch<'_>], places: &[Place], context: &Context) -> Resu
     Ok(patched)
 }
 
-/// What a file's part of the patch makes of it, and the new content.
+/// The result of a file's part of the patch, and the new content.
 fn patch_one(
     file: &FilePatch<'_>,
     place: &Place,
@@ -162,7 +162,7 @@ fn patch_one(
     Ok((patched, content))
 }
 
-/// What a file holds before its patch; nothing if the patch makes it.
+/// A file's content before its patch; empty if the patch creates it.
 fn old_content(edited: &Edited<'_>, context: &Context) -> Result<(Vec<u8>, WriteEffect)> {
     if !edited.exists() {
         return Ok((Vec::new(), WriteEffect::Created));
@@ -173,7 +173,7 @@ fn old_content(edited: &Edited<'_>, context: &Context) -> Result<(Vec<u8>, Write
     Ok((old, WriteEffect::Replaced))
 }
 
-/// A patch of lines that are not there because there is no file most likely has a wrong path.
+/// If the lines are missing because there is no file, the path is most likely wrong.
 fn explain(place: &Place, error: Error, effect: WriteEffect) -> Error {
     match error {
         Error::PatchMismatch { .. } if effect == WriteEffect::Created => {

@@ -21,7 +21,7 @@ const PATTERN_MAX: usize = 4096;
 /// The deepest `{` nesting of a glob and `(` nesting of a regular expression: parsers recurse.
 const GLOB_NESTING_MAX: usize = 32;
 const REGEX_NESTING_MAX: u32 = 100;
-/// The longest character, in bytes: what a pattern sees of a character that a cut goes through says nothing.
+/// The longest character, in bytes: a match on a character that a cut splits means nothing.
 const CHARACTER_MAX: usize = 4;
 /// How many matches near a cut are passed over in a part of a line.
 const PART_TRIES: usize = 16;
@@ -65,7 +65,7 @@ pub(crate) struct LineMatcher {
     regex: RegexMatcher,
     ends: LineEndKind,
     reach: Reach,
-    /// It asks what is beside a match: `^`, `$`, `\b` and the like.
+    /// Whether it looks beside a match: `^`, `$`, `\b` and the like.
     looks_around: bool,
 }
 
@@ -175,8 +175,8 @@ impl LineMatcher {
 
     /// Finds a match in a part of a line that is a match of the line too.
     ///
-    /// A pattern that asks what is beside a match would take a cut for a line's end or a word's. So a match of such a pattern
-    /// that is near a cut does not count: the part beside it, which overlaps, sees more of it.
+    /// A pattern that looks beside a match would take a cut for the end of a line or word. So a match of such a pattern
+    /// near a cut does not count: the next part overlaps and sees more of it.
     pub(crate) fn find_within(
         &self,
         part: &[u8],
@@ -229,7 +229,7 @@ pub(crate) fn needs(pattern: &Pattern) -> Option<Needs> {
     Needs::of(&texts, ignores_case, REGEX_NESTING_MAX)
 }
 
-/// Why a pattern cannot be used: the library says of a line end only that it is not allowed.
+/// Why a pattern cannot be used. For a line end the library only says that it is not allowed.
 fn explained(pattern: &Pattern, error: &grep_regex::Error) -> String {
     let has_line_end = |text: &String| text.contains('\n') || text.contains("\\n");
     if pattern.texts.iter().any(has_line_end)
@@ -307,7 +307,7 @@ impl PathMatcher {
         }
     }
 
-    /// Tells whether anything below a directory can match, given that its parents passed this question.
+    /// Tells whether anything below a directory can match, if its parents passed this check.
     pub(crate) fn may_match_below(&self, name: &[u8], depth: usize) -> bool {
         match self {
             PathMatcher::Glob(glob) => glob.may_match_below(name, depth),
@@ -345,10 +345,10 @@ pub(crate) struct PathGlob {
     directories_only: bool,
 }
 
-/// What a glob asks of one component.
+/// What a glob requires of one component.
 #[derive(Debug)]
 enum GlobLevel {
-    /// Anything at any depth: nothing can be said from here on.
+    /// Anything at any depth: from here on nothing can be excluded.
     Deep,
     /// One name.
     Name(CharacterGlob),
@@ -446,7 +446,7 @@ struct ReadRegex {
     text: String,
     /// How many places it has.
     places: u64,
-    /// It asks what is beside a match.
+    /// Whether it looks beside a match.
     looks_around: bool,
 }
 
@@ -479,7 +479,7 @@ fn read_regex(text: &str, most_places: u64) -> Result<ReadRegex, String> {
     })
 }
 
-/// What the engine finds wrong, without the text it read, which is not the client's.
+/// The engine's message without the text it read, which is not the client's own.
 fn fault(error: &regex_syntax::Error) -> String {
     match error {
         regex_syntax::Error::Parse(error) => error.kind().to_string(),

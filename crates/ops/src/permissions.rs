@@ -1,4 +1,4 @@
-//! Tells who owns a file, directory or link, and who may do what with it.
+//! Returns the owner of a file, directory or link, and who may do what with it.
 
 use sandbox::{FileAccess, FileKind, Follow, Metadata};
 

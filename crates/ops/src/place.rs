@@ -26,7 +26,7 @@ pub struct Place {
     pub root: Arc<Root>,
     /// The path inside it.
     pub path: RelPath,
-    /// What the call has to do with its version.
+    /// What the call needs the version for.
     pub(crate) versioning: Versioning,
 }
 
@@ -66,13 +66,13 @@ impl Place {
         Ok(self.root.locate(&self.path, follow)?)
     }
 
-    /// Looks it up, and says of what the view hides what is said of something missing, with the same hints.
+    /// Looks it up. For a hidden path the error is the same as for a missing one, with the same hints.
     pub(crate) fn locate_wanted(&self, follow: Follow, wanted: Wanted) -> Result<Located<'_>> {
         let located = self.root.locate(&self.path, follow);
         located.map_err(|error| self.explain(error, wanted))
     }
 
-    /// Looks up something that must be there, to read it. What removes or moves needs the very name, and so does not call this.
+    /// Looks up something that must be there, to read it. Not for removing or moving, which need the exact name.
     pub(crate) fn existing(
         &self,
         follow: Follow,
@@ -106,8 +106,8 @@ impl Place {
             .map_err(|error| self.explain(error, wanted))
     }
 
-    /// What is there under the same letters in another Unicode form, such as `é` as one character or as two. Each name that
-    /// is missing has to be one entry's and no other's.
+    /// The path with the same letters in another Unicode form, such as `é` as one character or as two. Each missing
+    /// name must match exactly one entry.
     fn in_other_form(&self, follow: Follow) -> Option<(Located<'_>, Metadata)> {
         let given = self.path.as_given();
         if given.is_ascii() {
@@ -160,7 +160,7 @@ impl Place {
         }
     }
 
-    /// Fails if the path leads out. Anything else that is wrong with it is told by what uses it.
+    /// Fails if the path leads out. Anything else that is wrong with it is reported on use.
     pub fn check_inside(&self) -> Result<()> {
         match self.locate(Follow::Never) {
             Err(error @ Error::Outside { .. }) => Err(error),
@@ -189,7 +189,7 @@ impl Place {
         missing.map_or(Ok(()), |error| Err(self.explain(error, Wanted::Directory)))
     }
 
-    /// The resolved path on the host, for sets that tell it.
+    /// The resolved path on the host, for sets that show it.
     pub fn host_path(&self) -> Result<String> {
         Ok(self.locate(Follow::Last)?.host_path())
     }
@@ -201,7 +201,7 @@ impl Place {
         located.is_ok_and(|located| located.metadata().is_some())
     }
 
-    /// Fails if this is the root's top and its directory was removed: then nothing is in it, and that is no answer.
+    /// Fails if this is the root's top and its directory was removed: an empty listing would be wrong.
     pub(crate) fn refuse_removed_top(&self) -> Result<()> {
         let is_top = self
             .locate(Follow::Last)
@@ -217,7 +217,7 @@ impl Place {
         Ok(())
     }
 
-    /// Opens a regular file if that waits for nothing.
+    /// Opens a regular file if that needs no waiting.
     pub(crate) fn try_open_inline(&self) -> Option<OpenFile> {
         self.root.try_open_inline(&self.path)
     }
@@ -231,7 +231,7 @@ impl Place {
 
     /// Looks up where a file is to be written: a missing place, or a regular file.
     pub(crate) fn file_to_write(&self) -> Result<Located<'_>> {
-        // What is missing when a file is written is its directory.
+        // If a written file is missing, its directory is what was not found.
         self.file_or_missing(Wanted::Directory)
     }
 
@@ -263,8 +263,8 @@ impl Place {
         }
     }
 
-    /// Adds to "not found" what was wanted and which names are near. Security: through a view nothing is said of where a
-    /// link leads, because a link to something hidden must look like one to nothing.
+    /// Adds to "not found" what was wanted and which names are near. Security: in a view, nothing is said about the
+    /// target of a link, because a link to something hidden must look like a dangling one.
     pub(crate) fn explain(&self, error: sandbox::Error, wanted: Wanted) -> Error {
         match error {
             sandbox::Error::NotFound {
@@ -293,7 +293,7 @@ impl Place {
         }
     }
 
-    /// The first link on the way that leads to nothing, and where inside the root it leads.
+    /// The first dangling link on the way, and the path inside the root that it leads to.
     fn dangling_link(&self) -> Option<(String, String)> {
         let given = self.path.as_given();
         let ends = given.match_indices('/').map(|(at, _)| at);
@@ -312,7 +312,7 @@ impl Place {
         None
     }
 
-    /// The path without its first name, if something is there. Agents put the name of the root, or of a directory above it,
+    /// The path without its first name, if that exists. Agents put the name of the root, or of a directory above it,
     /// before paths.
     fn without_first_name(&self) -> Option<String> {
         let given = self.path.as_given().trim_start_matches('/');
@@ -395,7 +395,7 @@ mod tests {
         );
         let plain = read(&tree.root, &host("a.md")).unwrap_err();
         assert_eq!(plain.kind(), ErrorKind::NotFound);
-        // An entry of the root that is called like the first directory of the host path.
+        // An entry of the root with the same name as the first directory of the host path.
         let first = host("").split('/').nth(1).unwrap().to_owned();
         tree.directory(&first);
         assert!(read(&taking, &host("a.md")).is_err());

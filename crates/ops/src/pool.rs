@@ -2,9 +2,9 @@
 //!
 //! There are as many seats as the machine has cores, whatever the number of calls, and only a thread that has a seat
 //! works. What waits for a seat is a ticket: a call that has not begun, a small unit of a job that several threads
-//! share, or a thread whose slice of time was over. Clients take turns, and so do the calls of one client
-//! (`turns.rs`). A thread that is stuck, in a system call on a dead mount for example, loses its seat after a second,
-//! so that the others go on; so few may be stuck on one root that no root can use up the threads.
+//! share, or a thread whose slice of time was over. Clients take turns, and so do the calls of one client (`turns.rs`).
+//! A thread that is stuck, in a system call on a dead mount for example, loses its seat after a second, so that the
+//! others go on; the number that may be stuck on one root is so small that no root can use up the threads.
 
 mod seat;
 mod turns;
@@ -25,7 +25,7 @@ pub use seat::run_light;
 pub(crate) use seat::{give_way, step_aside};
 use turns::{TurnOwner, Turns};
 
-/// How much workers give way to the other threads of the process, so that a small read never waits for a search.
+/// The niceness that workers add to that of the process, so that a small read never waits for a search.
 const NICENESS: i32 = 5;
 /// The greatest niceness there is.
 const NICENESS_MAX: i32 = 19;
@@ -33,9 +33,9 @@ const NICENESS_MAX: i32 = 19;
 const SLICE: Duration = Duration::from_millis(4);
 /// How long a thread may keep its seat without a sign of life.
 const STUCK: Duration = Duration::from_secs(1);
-/// How often to look whether a call gave up that waits for a root where all threads are stuck.
+/// How often to check whether a call gave up while it waits for a root on which all allowed threads are stuck.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a thread that is not needed stays.
+/// How long an idle thread stays.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Work that is done in small units by any thread.
@@ -47,7 +47,7 @@ pub(crate) trait PoolJob: Send + Sync {
     fn cancel(&self) -> &Cancel;
 }
 
-/// What becomes of a ticket after a unit.
+/// What happens to a ticket after a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterUnit {
     /// There may be more: the ticket waits for the next turn of its call.
@@ -61,7 +61,7 @@ pub(crate) enum AfterUnit {
 /// A call's work from its beginning to its end.
 type HeavyCall = Box<dyn FnOnce() + Send>;
 
-/// What waits for a seat, and for whom.
+/// What waits for a seat, and on whose behalf.
 struct Ticket {
     cancel: Cancel,
     waits: Waits,
@@ -144,15 +144,15 @@ impl Taken {
 /// The process's workers, their seats and what waits for them.
 pub(crate) struct Pool {
     desk: Mutex<Desk>,
-    /// Rung for idle threads.
+    /// Signals idle threads.
     filled: Condvar,
-    /// Rung for the thread that looks after stuck ones.
+    /// Signals the thread that looks after stuck ones.
     contended: Condvar,
     seats: OnceLock<usize>,
     stuck_after: Duration,
 }
 
-/// What the pool knows, under one lock.
+/// The state of the pool, under one lock.
 struct Desk {
     turns: Turns<Ticket>,
     /// Tickets that have their seat and wait for a thread to pick them up.
@@ -195,7 +195,7 @@ impl Pool {
     fn started(&'static self, seats: fn() -> usize) -> &'static Pool {
         self.seats.get_or_init(|| {
             let watch = move || self.watch();
-            // Without it nobody takes seats away from stuck threads; all else works.
+            // Without it, stuck threads keep their seats; everything else works.
             let _ = thread::Builder::new()
                 .name("pool-watch".to_owned())
                 .spawn(watch);
@@ -289,7 +289,7 @@ impl Pool {
         self.workers().max(2)
     }
 
-    /// Gives a seat back, and the next one its turn.
+    /// Gives a seat back, and gives the next one its turn.
     fn leave(&'static self, number: u64) {
         let mut desk = self.lock();
         desk.leave(number);
@@ -432,8 +432,8 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(2, NonZeroUsize::get)
 }
 
-/// Makes this thread give way to those that have the niceness of the process. The base is that of its first thread,
-/// because this one may have been started by a worker. Where the system refuses, workers only give way less.
+/// Lowers this thread's priority below the process's. The base is the niceness of the first thread, because this one
+/// may have been started by a worker. If the system refuses, workers just give way less.
 fn lower_priority() {
     let process = rustix::process::getpid();
     let base = rustix::process::getpriority_process(Some(process)).unwrap_or(0);

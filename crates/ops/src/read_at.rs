@@ -49,7 +49,7 @@ fn fill_at(open: &OpenFile, buffer: &mut [u8], offset: u64, cancel: &Cancel) -> 
     Ok(filled)
 }
 
-/// The file as what the functions of [`crate::text`] read from.
+/// The file as a source for the functions of [`crate::text`].
 pub(crate) fn reader<'a>(
     open: &'a OpenFile,
     cancel: &'a Cancel,
@@ -58,7 +58,7 @@ pub(crate) fn reader<'a>(
 }
 
 /// Reads from `offset` up to `limit` bytes or the end of the file, whichever comes first. Memory use is proportional to
-/// what is there, not to what is asked for.
+/// what is there, not to what is requested.
 pub(crate) fn read_up_to(
     open: &OpenFile,
     offset: u64,

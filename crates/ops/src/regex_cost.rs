@@ -14,7 +14,7 @@ pub(crate) const PATH_PLACES: u64 = 1_000;
 /// Places times bytes that take a tenth of a second in the worst case, and a second, about.
 const TENTH: u64 = 2_000_000;
 const SECOND: u64 = 20_000_000;
-/// What is searched without a check of the clock, whatever the expression.
+/// How much is searched without a check of the clock, whatever the expression.
 const STRETCH: RangeInclusive<u64> = 1024..=64 * 1024;
 /// The longest line that is matched as a whole, whatever the expression.
 const LINE: RangeInclusive<u64> = 8 * 1024..=1024 * 1024;

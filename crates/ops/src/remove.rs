@@ -1,7 +1,7 @@
 //! Removes a file, a link, a special file, an empty directory or a whole tree.
 //!
-//! A link is removed itself, never what it points to, and one that leads outside is refused when it is named;
-//! inside a tree that goes, links just go with it.
+//! A link is removed itself, never what it points to, and one that leads outside is refused when it is named; inside a
+//! tree that is removed, links are simply removed with it.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ use crate::place::Place;
 
 /// How many entries are counted that a failed removal has left.
 pub const LEFT_COUNTED: u64 = 10_000;
-/// How many entries one thread looks at before others may go on, be they removed or not.
+/// How many entries one thread visits, removed or not, before others get their turn.
 const STEPS_PER_UNIT: usize = 256;
 
 /// What the caller means to remove.
@@ -30,20 +30,20 @@ pub enum RemoveTarget {
     File,
     /// A directory, or a link to one.
     Directory,
-    /// Whatever is there.
+    /// Anything.
     Any,
 }
 
-/// What becomes of a directory's entries.
+/// What happens to a directory's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recurse {
-    /// They are part of the work.
+    /// They are removed too.
     Yes,
-    /// They are not: only what is named.
+    /// They are not removed: only the named entry is.
     No,
 }
 
-/// What to say when nothing is there.
+/// What to do if nothing is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMissing {
     /// It is an error.
@@ -57,11 +57,11 @@ pub enum OnMissing {
 pub struct Remove {
     /// What to remove; a link at the end is not followed.
     pub place: Place,
-    /// What the caller takes it for.
+    /// What the caller expects it to be.
     pub target: RemoveTarget,
     /// Whether a directory goes with all it holds; otherwise only empty ones go.
     pub recurse: Recurse,
-    /// What to say when nothing is there.
+    /// What to do if nothing is there.
     pub on_missing: OnMissing,
     /// Whether to stop at the first entry that cannot be removed, the named one included.
     pub on_fault: OnFault,
@@ -74,13 +74,13 @@ pub struct Removed {
     pub path: String,
     /// What it was; `None` if nothing was there.
     pub kind: Option<FileKind>,
-    /// How many files, links and special files went.
+    /// How many files, links and special files were removed.
     pub files: u64,
-    /// How many directories went.
+    /// How many directories were removed.
     pub directories: u64,
-    /// A directory went in one step, because it is kept: nobody counted what is in it.
+    /// A directory was removed in one step because the history keeps it; its entries were not counted.
     pub uncounted: bool,
-    /// What could not go, with [`OnFault::Collect`].
+    /// What could not be removed, with [`OnFault::Collect`].
     pub faults: Vec<Error>,
 }
 
@@ -143,7 +143,7 @@ impl Removed {
 }
 
 impl Remove {
-    /// Tells whether a fault is one to go on after; a caller who gave up wants no reply.
+    /// Tells whether to continue after a fault; a caller that gave up wants no reply.
     fn collects(&self, fault: &Error) -> bool {
         self.on_fault == OnFault::Collect
             && !matches!(fault.kind(), ErrorKind::Timeout | ErrorKind::Cancelled)
@@ -180,7 +180,7 @@ impl Remove {
         }
     }
 
-    /// How many files go. A tree is counted only if that can matter.
+    /// How many files would be removed. A tree is counted only if the count can matter.
     fn planned(&self, located: &Located<'_>, kind: FileKind, context: &Context) -> Result<Planned> {
         let files = match (kind, self.recurse) {
             (FileKind::Directory, Recurse::Yes) if context.consent.is_limited() => {
@@ -192,7 +192,7 @@ impl Remove {
         Ok(Planned::removing(files))
     }
 
-    /// Removes it; `None` if a directory went in one step.
+    /// Removes it; `None` if a directory was removed in one step.
     fn remove(
         &self,
         located: &Located<'_>,
@@ -225,7 +225,7 @@ impl Remove {
 
 /// The kind of what a link leads to inside the root; `None` if it dangles or loops.
 ///
-/// Security: a link that leads outside is refused, so that no call on it tells or changes anything.
+/// Security: a link that leads outside is refused, so that no call on it reveals or changes anything.
 pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
     match link.link_target()? {
         LinkTarget::Inside { metadata, .. } => Ok(Some(metadata.kind)),
@@ -234,7 +234,7 @@ pub(crate) fn inside_target(link: &Located<'_>) -> Result<Option<FileKind>> {
     }
 }
 
-/// Removes a directory and everything in it; large trees use several threads. `None` if it went in one step.
+/// Removes a directory and everything in it; large trees use several threads. `None` if it was removed in one step.
 fn remove_tree(
     located: &Located<'_>,
     change: &Change,
@@ -267,7 +267,7 @@ fn remove_tree(
     })
 }
 
-/// Runs a removal; tells what it removed, and why it ended early.
+/// Runs a removal; returns what it removed, and why it ended early.
 pub(crate) fn run_remover(
     remover: TreeRemover,
     on_fault: OnFault,
@@ -312,7 +312,7 @@ struct TreeRemoval {
 #[derive(Default)]
 struct RemovalProgress {
     removal: Removal,
-    /// Directories that go when all parts before this one are done.
+    /// Directories to remove when all earlier parts are done.
     emptied: Vec<EmptiedDir>,
     failure: Option<sandbox::Error>,
 }

@@ -19,7 +19,7 @@ pub(crate) struct SharedWalk {
     ignore: Option<IgnoreStack>,
 }
 
-/// What a search wants of a walk.
+/// What a search needs from a walk.
 pub(crate) trait WalkFilter {
     /// Tells whether an entry is wanted.
     fn wants(&self, seen: &Seen<'_>) -> bool;
@@ -90,7 +90,7 @@ fn unread(fault: WalkFault) -> Unread {
     }
 }
 
-/// What is wanted and not ignored.
+/// Selects what is wanted and not ignored.
 struct Chosen<'a, W> {
     wanted: &'a W,
     ignore: Option<&'a mut IgnoreStack>,

@@ -1,4 +1,4 @@
-//! Tells what is known of a file, directory or link.
+//! Returns the metadata of a file, directory or link.
 
 use sandbox::{FileAccess, FileKind, Follow, LinkTarget, Located, Metadata};
 
@@ -20,7 +20,7 @@ pub enum ContentType {
     Skip,
 }
 
-/// Asks what is known of a path.
+/// Asks for the metadata of a path.
 #[derive(Debug)]
 pub struct Stat {
     /// What to look at.
@@ -29,16 +29,16 @@ pub struct Stat {
     pub content_type: ContentType,
 }
 
-/// What a link itself is, beside what it leads to.
+/// The link itself, besides its target.
 #[derive(Debug)]
 pub struct LinkStatus {
     /// The link's own facts.
     pub metadata: Metadata,
-    /// Where it leads: inside, nowhere, or in circles.
+    /// Where it leads: inside, nowhere, or in a circle.
     pub target: LinkTarget,
 }
 
-/// What is known of a path.
+/// The metadata of a path.
 #[derive(Debug)]
 pub struct FileStatus {
     /// The path of the thing itself: of the link if it is one.

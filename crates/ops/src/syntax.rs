@@ -11,7 +11,7 @@ pub(crate) const PARSED_MAX: u64 = 4 * 1024 * 1024;
 /// How much of a parser's reason is repeated.
 const REASON_SHOWN: usize = 200;
 
-/// Why a file cannot be read by those who read such files.
+/// Why a file does not parse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxFault {
     /// What it was read as.
@@ -29,8 +29,8 @@ enum Language {
     Toml,
 }
 
-/// The fault of a file that has one now and had none before; a file that is new had none. `size` is what it has now. Without
-/// room for parsing it tells none.
+/// The fault of a file that has one now and had none before; a new file had none. `size` is its size now. Without room
+/// for parsing, returns none.
 pub(crate) fn new_fault(
     path: &str,
     before: &dyn Fn() -> Result<Option<Vec<u8>>>,
@@ -84,7 +84,7 @@ impl Language {
             Language::Yaml => {
                 let error = serde_saphyr::from_multiple::<IgnoredAny>(text).err()?;
                 if matches!(error.without_snippet(), serde_saphyr::Error::Budget { .. }) {
-                    // Too much to be parsed here is no fault of the file.
+                    // Being too complex to parse here is no fault of the file.
                     return None;
                 }
                 let line = error.location().map(|location| location.line());
@@ -106,7 +106,7 @@ impl Language {
     }
 }
 
-/// The first line of a parser's words; the place is told by itself.
+/// The first line of a parser's message, without the position, which is reported separately.
 fn without_place(reason: &str) -> &str {
     let reason = reason.lines().next().unwrap_or_default();
     reason

@@ -1,4 +1,5 @@
-//! What a search could not look into, and why: the count says how incomplete it is, the first few where to look.
+//! What a search could not read, and why. The count shows how incomplete the search is; the first few show where to
+//! look.
 
 use crate::error::Error;
 
@@ -33,7 +34,7 @@ pub enum UnreadReason {
 }
 
 impl UnreadReason {
-    /// The reason that a failure gives.
+    /// The reason for a failure.
     pub(crate) fn of(error: &Error) -> UnreadReason {
         match error {
             Error::PermissionDenied { .. } => UnreadReason::Denied,
@@ -62,7 +63,7 @@ impl UnreadTotal {
         }
     }
 
-    /// Adds what came after these.
+    /// Adds those that follow these.
     pub(crate) fn extend(&mut self, later: UnreadTotal) {
         self.count += later.count;
         let room = NAMED_MAX - self.first.len().min(NAMED_MAX);

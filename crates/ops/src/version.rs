@@ -1,9 +1,9 @@
-//! Versions of files: short marks by which a client tells later whether a file is still what it saw.
+//! Versions of files: short marks that show a client later whether a file is still what it saw.
 //!
-//! A version is made of the file's number, size and times, which a look-up knows already. Times have a grain: two changes
-//! within one tick of the clock look the same. So while the last change is younger than two seconds, the version of a
-//! small file is a hash of its content instead. Larger files keep to their times: reading them would cost more than two
-//! rewrites of so much within one tick are likely.
+//! A version is made of the file's inode number, size and times, which a look-up already knows. Times are coarse: two
+//! changes within one tick of the clock look the same. So while the last change is younger than two seconds, the
+//! version of a small file is a hash of its content instead. Larger files always use their times: reading them would
+//! cost more, and two rewrites of that much within one tick are unlikely.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,8 +18,8 @@ use crate::history::last_of_path;
 use crate::place::Place;
 use crate::read_at::read_up_to;
 
-/// How old a change has to be for the times to tell it from the next one, in seconds. No clock of a file system is
-/// coarser.
+/// How old a change must be, in seconds, for the times to distinguish it from the next one. No file system has a
+/// coarser clock.
 const SETTLED: i64 = 2;
 /// The largest file whose content is hashed.
 const HASHED_MAX: u64 = 256 * 1024;
@@ -33,7 +33,7 @@ const MARK: usize = 6;
 /// How many characters that are.
 const MARK_CHARS: usize = 8;
 
-/// What a file was at some moment. Clients hand it back as they got it.
+/// The state of a file at some moment. Clients hand it back as they got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version(String);
 
@@ -93,8 +93,8 @@ impl Version {
     }
 }
 
-/// Mixes a number into others (the steps of SplitMix64). A cryptographic hash would be a thirtieth of a small read, and would
-/// protect nothing: whoever can give a file another file's number, size and times of change can change the file.
+/// Mixes a number into others (the steps of SplitMix64). A cryptographic hash would be a thirtieth of a small read, and
+/// would protect nothing: anyone who can forge a file's number, size and change times can change the file.
 fn mix(mixed: u64, number: u64) -> u64 {
     let sum = mixed
         .rotate_left(23)
@@ -122,27 +122,28 @@ fn is_settled(metadata: &Metadata) -> bool {
     now.saturating_sub(metadata.changed.seconds) > SETTLED
 }
 
-/// What a call has to do with the version of a place.
+/// What a call needs the version of a place for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Versioning {
-    /// Nothing, which costs nothing.
+    /// It is not needed, which costs nothing.
     #[default]
     None,
-    /// Its outcome tells it.
+    /// Its outcome reports it.
     Told,
-    /// Its outcome tells it, and nothing is changed unless it was this one before.
+    /// Its outcome reports it, and nothing is changed unless the file had this one before.
     Required(Version),
 }
 
 impl Place {
-    /// The same place, of which outcomes tell the version. With `if_version`, changes are only made if that is its version.
+    /// The same place, with outcomes that report the version. With `if_version`, changes are only made if that is its
+    /// version.
     #[must_use]
     pub fn versioned(mut self, if_version: Option<Version>) -> Place {
         self.versioning = if_version.map_or(Versioning::Told, Versioning::Required);
         self
     }
 
-    /// Fails unless the file has the version that the caller requires. Call it with the turn to change the file.
+    /// Fails unless the file has the version that the caller requires. Call it with the file locked.
     ///
     /// A missing file is a conflict too: it was there when the caller saw it.
     pub(crate) fn check_version(&self, now: &Located<'_>, cancel: &Cancel) -> Result<()> {
@@ -197,7 +198,7 @@ impl Place {
     }
 
     /// The version of a file that was just written here, with the turn to change it still held. `content` is what was
-    /// written, if it is at hand.
+    /// written, if it is in memory.
     pub(crate) fn version_written(
         &self,
         metadata: &Metadata,
@@ -217,7 +218,7 @@ impl Place {
         Some(hashed.unwrap_or_else(|| Version::of_times(metadata)))
     }
 
-    /// The hash of a file that was written; what another program has put there meanwhile is not what this call wrote.
+    /// The hash of a file that was written, unless another program has replaced it meanwhile.
     fn hash_of_own(&self, written: &Metadata, cancel: &Cancel) -> Option<Version> {
         let open = self.root.open_file(&self.path).ok()?;
         if Version::of_times(&open.metadata) != Version::of_times(written) {

@@ -1,6 +1,6 @@
 //! Watches a file, or a directory with all below it, until something changes.
 //!
-//! It waits for nothing itself: the caller asks from time to time, so that no thread is held meanwhile.
+//! It never waits: the caller polls, so that no thread is held meanwhile.
 
 use sandbox::{Follow, TreeChanges, TreeWatch};
 
@@ -54,18 +54,18 @@ impl Watched {
         self.tree.has_changes()
     }
 
-    /// Takes in what happened so far, without waiting.
+    /// Reads the events so far, without waiting.
     pub fn look(&mut self) -> Result<()> {
         let cancel = self.context.cancel.clone();
         self.look_within(&cancel)
     }
 
-    /// Takes in what happened so far, without waiting, in a time of its own.
+    /// Reads the events so far, without waiting, with a time limit of its own.
     pub fn look_within(&mut self, cancel: &Cancel) -> Result<()> {
         Ok(self.tree.look(&|| cancel.must_stop())?)
     }
 
-    /// Forgets what happened so far: it was told.
+    /// Forgets what happened so far, because it was reported.
     pub fn reset(&mut self) {
         self.tree.reset();
     }

@@ -1,4 +1,4 @@
-//! Writes a whole file, adds to one, or makes one that must not be there yet.
+//! Writes a whole file, appends to one, or creates one that must not exist yet.
 
 use std::io::Write as _;
 
@@ -17,7 +17,7 @@ use crate::version::Version;
 /// How much is written between two checks of the deadline.
 const PIECE: usize = 1024 * 1024;
 
-/// What becomes of a file that is there already.
+/// What happens to an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
     /// Its content is replaced; a missing file is made.
@@ -35,18 +35,18 @@ pub struct Write {
     pub place: Place,
     /// What to write.
     pub bytes: Vec<u8>,
-    /// What becomes of a file that is there already.
+    /// What happens to an existing file.
     pub mode: WriteMode,
     /// Whether missing directories on the way are made.
     pub parents: Parents,
-    /// Whether a file that no longer parses is told.
+    /// Whether a file that no longer parses is reported.
     pub syntax: SyntaxCheck,
 }
 
 /// Whether files of known languages are parsed before and after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyntaxCheck {
-    /// They are, and a new fault is told.
+    /// They are, and a new fault is reported.
     Warn,
     /// They are not.
     Skip,
@@ -76,7 +76,7 @@ pub struct Written {
     pub metadata: Metadata,
     /// Its version now, if the caller wants it.
     pub version: Option<Version>,
-    /// Why it can no longer be read by those who read such files.
+    /// Why it no longer parses.
     pub fault: Option<SyntaxFault>,
 }
 
@@ -125,7 +125,7 @@ impl Write {
         if self.syntax == SyntaxCheck::Skip {
             return Ok(None);
         }
-        // What may not be read is not told about.
+        // A file that may not be read is not reported on.
         let before = || match located.open_file() {
             Ok(open) => read_up_to(&open, 0, syntax::PARSED_MAX + 1, &context.cancel).map(Some),
             Err(_) => Ok(None),
@@ -160,7 +160,7 @@ impl Write {
     ) -> Result<Metadata> {
         let on_existing = match located.metadata() {
             Some(_) => OnExisting::Replace,
-            // What another process makes meanwhile is not locked, and must not be replaced unseen.
+            // A file that another process makes meanwhile is not locked, and must not be replaced unseen.
             None => OnExisting::Fail,
         };
         let planned = Planned::overwriting(u64::from(located.metadata().is_some()));
@@ -203,7 +203,7 @@ impl Write {
     }
 }
 
-/// Tells a full disk from other errors while content is written.
+/// Distinguishes a full disk from other errors while content is written.
 pub(crate) fn write_failed(located: &Located<'_>, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     let path = located.path();

@@ -19,7 +19,7 @@ pub struct FileToWrite {
     pub place: Place,
     /// What to write.
     pub bytes: Vec<u8>,
-    /// What becomes of a file that is there already.
+    /// What happens to an existing file.
     pub mode: WriteMode,
 }
 
@@ -58,7 +58,7 @@ impl WriteFiles {
 }
 
 impl FileToWrite {
-    /// Writes what the file will be, seen by nobody yet.
+    /// Writes the new content, not visible yet.
     fn stage(&self, edited: &Edited<'_>) -> Result<Staged> {
         if !edited.exists() {
             return edited.stage_content(&self.bytes);
@@ -87,7 +87,7 @@ impl FileToWrite {
     }
 
     fn fault(&self, edited: &Edited<'_>, context: &Context) -> Result<Option<syntax::SyntaxFault>> {
-        // What may not be read is not told about.
+        // A file that may not be read is not reported on.
         let before = || {
             let read = |open| read_up_to(open, 0, syntax::PARSED_MAX + 1, &context.cancel).ok();
             Ok(edited.opened().and_then(read))
@@ -124,7 +124,7 @@ impl FileToWrite {
         }
     }
 
-    /// What the file holds afterwards, if this call wrote all of it.
+    /// The file's content afterwards, if this call wrote all of it.
     fn whole_content(&self) -> Option<&[u8]> {
         match self.mode {
             WriteMode::Append => None,

@@ -1,4 +1,4 @@
-//! The texts of links inside a tree that is copied: which of them stay inside it, and how they read in the copy.
+//! The texts of links inside a tree that is copied: which of them stay inside it, and what they become in the copy.
 
 /// How many directories below `top` the directory `path` is.
 pub(super) fn depth_in(top: &str, path: &str) -> usize {

@@ -1,4 +1,5 @@
-//! Puts a staged tree into a directory that is there: each file and link in one step, over what has its name.
+//! Merges a staged tree into an existing directory: each file and link in one step, replacing any entry of the same
+//! name.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{Attributes, FileCopy, occupied};
 use crate::context::Cancel;
 use crate::error::{Error, Result, TreeWork};
 
-/// Moves everything below `staged` to its place below `top`. On a failure what is new is taken back.
+/// Moves everything below `staged` to its place below `top`. On failure, new entries are removed again.
 ///
 /// The caller has the turn to change all below `top`.
 pub(crate) fn merge(
@@ -118,7 +119,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Copies an entry to where no rename can put it.
+    /// Copies an entry to a place that a rename cannot reach.
     fn carry_over(&self, item: &WalkItem, there: &Located<'_>, directory: &Dir) -> Result<()> {
         if item.kind == FileKind::Symlink {
             let text = item.dir.read_link(&item.name)?;
@@ -141,7 +142,7 @@ impl Merge<'_> {
         self.made.push(MadeEntry { path, metadata });
     }
 
-    /// Removes what is new and still as it was made, the last first; says what stays.
+    /// Removes new entries that are still as they were made, the last first; returns which entries stay.
     fn take_back(&self, cause: Error) -> Error {
         let taken_back = self.made.iter().rev();
         let taken_back = taken_back.filter(|made| self.remove(made).is_ok()).count() as u64;

@@ -31,7 +31,7 @@ pub(crate) use self::settle::{dress, prune};
 
 /// How much a unit copies at least before it hands back the rest of its batch.
 const BYTES_PER_UNIT: u64 = 2 * 1024 * 1024;
-/// How many of the things left out are named.
+/// How many of the entries left out are named.
 const SKIPPED_KEPT: usize = 1000;
 /// A copy must take entries, whatever the mode of its source.
 const OWNER_MAY: u32 = 0o700;
@@ -41,7 +41,7 @@ const OWNER_MAY: u32 = 0o700;
 pub enum SkipReason {
     /// A link that leads outside the root.
     LeadsOutside,
-    /// A link to something missing outside the tree that is copied.
+    /// A link to something missing outside the copied tree.
     Dangling,
     /// A link in a circle, or to a directory that holds the source or the destination.
     Loop,
@@ -61,7 +61,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// The failure that this is where nothing may be left out.
+    /// The corresponding error, for copies that may leave nothing out.
     fn into_error(self) -> Error {
         let path = self.path;
         match self.reason {
@@ -80,10 +80,10 @@ impl Skipped {
     }
 }
 
-/// What becomes of a copy that cannot be complete.
+/// What happens if a copy cannot be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnSkip {
-    /// What cannot be copied is left out and named.
+    /// Entries that cannot be copied are left out and named.
     Name,
     /// It fails.
     Fail,
@@ -121,10 +121,10 @@ impl AddAssign for CopyTally {
     }
 }
 
-/// What of a file's attributes its copy has.
+/// Which of a file's attributes its copy gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attributes {
-    /// The mode, unless it replaces a file: then that one's.
+    /// The mode; if it replaces a file, that file's mode.
     Mode,
     /// Everything, as if the file itself had moved.
     All,
@@ -142,13 +142,13 @@ pub(crate) struct CopySide {
 pub(crate) struct CopyOptions {
     pub(crate) on_skip: OnSkip,
     pub(crate) attributes: Attributes,
-    /// Remembers what is copied. What it holds already is not copied again.
+    /// Records what is copied. Entries that it already holds are not copied again.
     pub(crate) record: Option<Arc<CopyRecord>>,
 }
 
 /// Copies what a directory holds into a tree of ours that nobody else sees.
 ///
-/// A second time, with a record, it copies what came or changed since.
+/// If called again with a record, it copies what is new or changed since.
 pub(crate) fn copy_tree(
     source: &CopySide,
     destination: &CopySide,
@@ -183,7 +183,7 @@ pub(crate) fn copy_tree(
 /// Files to copy, and what the walk did on the way to them.
 #[derive(Default)]
 struct CopyBatch {
-    /// The file that an earlier unit copied a part of.
+    /// The file that an earlier unit copied in part.
     begun: Option<BegunFile>,
     groups: VecDeque<FileGroup>,
     /// What the walk and earlier units did.
@@ -240,7 +240,7 @@ struct CopyProgress {
     failure: Option<Error>,
 }
 
-/// What the walk and the threads that copy files share.
+/// State shared by the walk and the threads that copy files.
 struct CopyJob {
     change: Change,
     source: Arc<Root>,
@@ -252,7 +252,7 @@ struct CopyJob {
 }
 
 impl CopyJob {
-    /// Copies the next piece of a batch and tells its bytes; `None` when nothing is left.
+    /// Copies the next piece of a batch and returns its size; `None` when nothing is left.
     fn copy_piece(&self, batch: &mut CopyBatch, tally: &mut CopyTally) -> Result<Option<u64>> {
         let begun = match batch.begun.take() {
             Some(begun) => Some(begun),
@@ -288,7 +288,7 @@ impl CopyJob {
     ) -> Result<Option<BegunFile>> {
         match self.open(group, file) {
             Ok(open) => self.begin_open(open, group, file, tally),
-            // It vanished or became something else since it was listed.
+            // It vanished or changed its kind since it was listed.
             Err(sandbox::Error::NotFound { .. }) => Ok(None),
             Err(sandbox::Error::NotAFile { path, kind }) => {
                 self.skip(tally, path, SkipReason::Special(kind))?;
@@ -417,7 +417,7 @@ impl Stages for TreeCopy {
         walk.next_batch()
     }
 
-    /// Leaves the files behind a large one to others.
+    /// Leaves the files after a large one to other threads.
     fn split(&self, mut batch: CopyBatch) -> (CopyBatch, Option<CopyBatch>) {
         if batch.begun.is_none() || batch.groups.is_empty() {
             return (batch, None);
@@ -472,7 +472,7 @@ impl Stages for TreeCopy {
     }
 }
 
-/// A directory where a file is to be, or the other way round.
+/// A directory in the place of a file, or the other way round.
 fn occupied(error: sandbox::Error, there: &sandbox::Located<'_>) -> Error {
     match (error, there.metadata()) {
         (sandbox::Error::IsADirectory { .. } | sandbox::Error::NotAFile { .. }, Some(metadata)) => {
@@ -485,7 +485,7 @@ fn occupied(error: sandbox::Error, there: &sandbox::Located<'_>) -> Error {
     }
 }
 
-/// The copy of one file: its content step by step, then its mode, and then it is visible.
+/// The copy of one file: its content step by step, then its mode; then it becomes visible.
 pub(crate) struct FileCopy {
     staged: Staged,
     open: OpenFile,
@@ -527,7 +527,7 @@ impl FileCopy {
         }
     }
 
-    /// Looks at the destination once more, with the turn to change it; fails if its directory was moved away.
+    /// Looks up the destination again while holding its lock; fails if its directory was moved away.
     pub(crate) fn confirm(&mut self, place: &Located<'_>) -> Result<()> {
         if self.staged.confirm(place)? {
             return Ok(());
@@ -535,7 +535,7 @@ impl FileCopy {
         Err(vanished(place))
     }
 
-    /// Tells whether something is still as it was when it was opened to be copied.
+    /// Tells whether an entry is unchanged since it was opened to be copied.
     pub(crate) fn is_of(&self, now: &Metadata) -> bool {
         self.opened().same_state(now)
     }
@@ -545,14 +545,14 @@ impl FileCopy {
         &self.open.metadata
     }
 
-    /// Makes the file visible and tells its bytes.
+    /// Makes the file visible and returns its size.
     pub(crate) fn finish(self) -> Result<u64> {
         self.staged.publish()?;
         Ok(self.content.copied())
     }
 }
 
-/// The failure of a call whose directory was moved away while it worked: it begins again.
+/// The error of a call whose directory was moved away while it worked; the call then starts over.
 pub(crate) fn vanished(place: &Located<'_>) -> Error {
     Error::NotFound {
         path: place.path(),

@@ -1,4 +1,4 @@
-//! What a move by copying remembers of each entry it copied, to tell later whether the entry is still that one.
+//! What a move by copying remembers about each copied entry, to tell later whether the entry is unchanged.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sandbox::{Metadata, Time};
 
-/// A change that happens so soon after another may leave the same times: the clock of file systems moves in steps.
+/// Two changes within this time may leave the same timestamps, because the clock of file systems moves in steps.
 const CLOCK_STEP_NANOSECONDS: i128 = 20_000_000;
 
 /// Which of two things at one path is meant.
@@ -16,13 +16,14 @@ const CLOCK_STEP_NANOSECONDS: i128 = 20_000_000;
 pub(crate) enum CopiedPart {
     /// The entry itself.
     Entry,
-    /// The content that a link leads to, which the copy has in its place.
+    /// The content that a link leads to, which replaces the link in the copy.
     Content,
 }
 
 /// The entries that were copied, by their path below the top of the tree.
 ///
-/// Paths are kept as hashes with random keys, so that a large tree takes little memory and nobody can make two meet.
+/// Paths are kept as hashes with random keys, so that a large tree takes little memory and nobody can provoke a
+/// collision.
 #[derive(Debug, Default)]
 pub(crate) struct CopyRecord {
     stamps: Mutex<HashMap<u128, Noted>>,
@@ -30,11 +31,11 @@ pub(crate) struct CopyRecord {
     pass: AtomicU32,
 }
 
-/// How an entry was when it was opened to be copied.
+/// The state of an entry when it was opened to be copied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyStamp {
     metadata: Metadata,
-    /// A change after this look would be seen by another one.
+    /// A change after this look would be visible to the next one.
     is_certain: bool,
 }
 
@@ -69,7 +70,7 @@ struct Noted {
 }
 
 impl CopyRecord {
-    /// Begins to go through the source once more: what is not met again is gone from there.
+    /// Begins another pass through the source: entries that it does not meet are gone.
     pub(crate) fn begin_pass(&self) {
         self.pass.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! The end of a move by copying, before the copy is seen: what left the source since leaves the copy, and directories get
-//! all that they keep.
+//! The end of a move by copying, before the copy becomes visible: entries that left the source are removed from the
+//! copy, and directories get the attributes they keep.
 
 use sandbox::{
     Change, Choice, Descent, Dir, HiddenTree, Seen, WalkEvent, WalkItem, WalkOptions, Walker,

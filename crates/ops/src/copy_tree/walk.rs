@@ -21,7 +21,7 @@ const FILES_PER_BATCH: usize = 32;
 const GROUPS_PER_BATCH: usize = 8;
 /// After how many steps a batch is handed out that has few files.
 const STEPS_PER_BATCH: usize = 512;
-/// How many links to directories may follow each other on one way down before the next is left out.
+/// How many links to directories may be nested before the next one is left out.
 const LINKS_ON_THE_WAY: usize = 8;
 
 /// A walk through the source and, beside it, through the copy.
@@ -30,7 +30,7 @@ pub(super) struct CopyWalk {
     /// The source, and inside it the trees that links lead to, the innermost last.
     trees: Vec<WalkedTree>,
     destination: Descent<()>,
-    /// What must not be met on the way down.
+    /// Directories that must not be met on the way down.
     destination_top: Metadata,
     /// The host paths of both tops, for links that lead to a directory around them.
     tops: [String; 2],
@@ -89,7 +89,7 @@ impl CopyWalk {
         })
     }
 
-    /// Walks on until there are enough files; `None` at the end, and if the caller gave up.
+    /// Walks until there are enough files; `None` at the end or if the caller gave up.
     pub(super) fn next_batch(&mut self) -> Option<CopyBatch> {
         if self.has_failed || self.trees.is_empty() {
             return None;
@@ -121,7 +121,7 @@ impl CopyWalk {
                 self.job.note(&destination, &item.name, &metadata);
                 self.enter(&item.name, &dir, builder)
             }
-            // It vanished or became something else since it was listed.
+            // It vanished or changed its kind since it was listed.
             Some(WalkEvent::Unreadable(
                 _,
                 sandbox::Error::NotFound { .. } | sandbox::Error::NotADirectory { .. },
@@ -216,7 +216,7 @@ impl CopyWalk {
         let link = item.dir.locate(&job.source, &item.name)?;
         let is_link = |metadata: &&Metadata| metadata.kind == FileKind::Symlink;
         let Some(metadata) = link.metadata().filter(is_link) else {
-            // It vanished or became something else since it was listed.
+            // It vanished or changed its kind since it was listed.
             return Ok(());
         };
         job.note(&self.destination()?, &item.name, metadata);
@@ -239,7 +239,7 @@ impl CopyWalk {
         }
     }
 
-    /// A link to nothing stays one if its text does not leave the tree.
+    /// A dangling link stays one if its text does not leave the tree.
     fn dangling(&mut self, item: &WalkItem, builder: &mut BatchBuilder) -> Result<()> {
         let text = item.dir.read_link(&item.name)?;
         if stays_below(&text, depth_in(self.top(), item.dir.path())) {
@@ -274,7 +274,7 @@ impl CopyWalk {
         Ok(())
     }
 
-    /// A link to a directory outside the tree becomes a directory with all that one holds.
+    /// A link to a directory outside the tree becomes a directory with the same content.
     fn link_to_directory(
         &mut self,
         item: &WalkItem,
@@ -292,7 +292,7 @@ impl CopyWalk {
             .locate(&RelPath::parse(&path)?, Follow::Never)?
             .open_dir();
         let dir = match opened {
-            // It vanished or became something else since it was looked up.
+            // It vanished or changed its kind since it was looked up.
             Err(sandbox::Error::NotFound { .. } | sandbox::Error::NotADirectory { .. }) => {
                 return Ok(());
             }

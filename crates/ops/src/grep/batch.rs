@@ -1,4 +1,4 @@
-//! What one unit of a search works on: files in order, and how the next one is taken.
+//! The work of one unit of a search: files in order, and how the next one is taken.
 
 use sandbox::{OpenFile, WalkItem};
 
@@ -25,9 +25,9 @@ pub(super) struct Candidate {
 
 /// How a file gets its path: most are never named.
 pub(super) enum Named {
-    /// It has one; it may not be UTF-8.
+    /// The path itself, which may not be UTF-8.
     Already { invalid_utf8: bool },
-    /// By where it was met.
+    /// From its position in the walk.
     By(WalkItem),
 }
 
@@ -42,7 +42,8 @@ impl Candidate {
 
     /// Whether the file has moved since it was found; then its matches must not be reported.
     ///
-    /// Asked only for what is told, because it costs as much as a small read if not all of the root exists.
+    /// Checked only for files that are reported, because it costs as much as a small read if parts of the root are
+    /// hidden.
     pub(super) fn is_moved(&self) -> bool {
         match &self.named {
             Named::Already { .. } => false,
@@ -67,7 +68,7 @@ impl Candidate {
 pub(super) enum Upcoming {
     /// A file.
     File(Candidate),
-    /// A file that was not opened, because it is known what a search of it would find; with its size.
+    /// A file that was not opened because the result of searching it is known; with its size.
     Known(Excluded, u64),
     /// A file that cannot be opened, or is no regular file any more; or a directory that cannot be read.
     Unreadable(Unread),

@@ -1,4 +1,4 @@
-//! Puts what the units found together, in path order and within the bounds of the answer.
+//! Merges the results of the units in path order, within the bounds of the answer.
 
 use std::ops::ControlFlow;
 
@@ -33,11 +33,11 @@ pub(super) struct PieceLines {
     pub(super) lines: u64,
 }
 
-/// What is committed so far.
+/// The results committed so far.
 #[derive(Default)]
 pub(super) struct GrepProgress {
     pub(super) found: Grepped,
-    /// The text that is held.
+    /// The size of the text held.
     pub(super) text: usize,
     /// Lines of the large file under way in the pieces that were committed.
     pub(super) lines: u64,
@@ -48,7 +48,7 @@ pub(super) struct GrepProgress {
 }
 
 impl GrepSearch {
-    /// Adds what a unit found; breaks when nothing after it is wanted.
+    /// Adds a unit's results; breaks when no more are needed.
     pub(super) fn commit_batch(
         &self,
         progress: &mut GrepProgress,
@@ -73,7 +73,7 @@ impl GrepSearch {
         ControlFlow::Continue(())
     }
 
-    /// Adds a file's matches to what is committed, in as far as they are wanted.
+    /// Adds those of a file's matches that are needed.
     fn commit_file(
         &self,
         progress: &mut GrepProgress,
@@ -142,7 +142,7 @@ impl GrepSearch {
 }
 
 impl BatchMatches {
-    /// What it takes in memory until its reply is written, about.
+    /// About how much memory it takes until its reply is written.
     pub(super) fn footprint(&self) -> u64 {
         let of_file = |file: &FileMatches| {
             let matches: usize = file.matches.iter().map(weight).sum();
@@ -179,7 +179,7 @@ impl FileMatches {
 }
 
 impl GrepProgress {
-    /// Puts a piece's line numbers right, and tells whether its file has an entry already.
+    /// Corrects a piece's line numbers, and returns whether its file already has an entry.
     fn enter_piece(&mut self, found: &mut BatchMatches, from: SearchFrom) -> bool {
         let Some(PieceLines { is_first, lines }) = found.piece else {
             return false;

@@ -24,14 +24,14 @@ use crate::unread::UnreadReason;
 pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
 /// How much of a larger file one unit searches.
 pub(super) const PIECE: u64 = 512 * 1024;
-/// The longest line that is matched as a whole; what is behind it is matched part by part.
+/// The longest line that is matched as a whole; longer lines are matched part by part.
 const LINE_MAX: usize = 1024 * 1024;
 /// How much is read at a time to find a line's end.
 const TAIL: usize = 64 * 1024;
-/// What a match takes besides its text.
+/// The memory that a match takes besides its text.
 const MATCH_OVERHEAD: usize = 96;
 
-/// What a search collects of each file.
+/// What a search collects for each file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Collected {
     pub output: SearchOutput,
@@ -39,7 +39,7 @@ pub(super) struct Collected {
     pub from: SearchFrom,
 }
 
-/// What one thread needs again and again.
+/// Buffers that one thread reuses.
 pub(super) struct Scratch {
     pub matcher: LineMatcher,
     pub buffer: Vec<u8>,
@@ -63,12 +63,12 @@ pub(super) struct Hits {
     pub lines_in_parts: u64,
 }
 
-/// What a file gave.
+/// The result for one file.
 pub(super) struct FileSearched {
     /// `None` if the file is binary or cannot be read at all.
     pub hits: Option<Hits>,
     pub ended: Searched,
-    /// Why it could not be read, or not to its end.
+    /// Why it could not be read completely.
     pub unread: Option<UnreadReason>,
     /// How much of it is in the buffer.
     pub read: usize,
@@ -101,7 +101,7 @@ pub(super) struct LargeFile {
     pub end: u64,
 }
 
-/// What a piece of a large file gave.
+/// The result for a piece of a large file.
 pub(super) struct PieceMatches {
     pub hits: Hits,
     /// How many lines begin in it.
@@ -177,7 +177,7 @@ pub(super) fn space(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
     buffer.get_mut(..size).unwrap_or_default()
 }
 
-/// Searches the lines that begin in a piece. Files that shrink meanwhile end where they end.
+/// Searches the lines that begin in a piece. A file that shrinks meanwhile simply ends earlier.
 pub(super) fn search_piece(
     large: &LargeFile,
     wanted: Collected,
@@ -212,7 +212,7 @@ pub(super) fn search_piece(
     let matcher = &scratch.matcher;
     let mut collector = Collector::new(&window, matcher, wanted, room);
     let last = last_line(bytes);
-    // A line that was cut has no end here, so it must not be matched as if it had.
+    // A cut line has no end here, so it must not be matched as if it had one.
     let whole = if loaded.cut { last } else { bytes.len() };
     let whole = bytes.get(..whole).unwrap_or_default();
     let mut searched = search(matcher, whole, 0, halt, &mut collector);
@@ -335,7 +335,7 @@ fn search_long_line(
     }
 }
 
-/// Takes matching lines as they are found.
+/// Collects matching lines as they are found.
 pub(super) struct Collector<'a> {
     window: &'a Window<'a>,
     matcher: &'a LineMatcher,
@@ -369,11 +369,11 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Ends a search: one from the end keeps the last lines only now, because only now it knows them.
+    /// Ends a search. A search from the end selects the last lines only now, because only now are they known.
     pub(super) fn finish(&mut self, searched: Searched) -> Searched {
         let last = std::mem::take(&mut self.last);
         if searched == Searched::Halted && self.wanted.from == SearchFrom::End {
-            // Behind what was found there may be more.
+            // There may be more after these.
             return searched;
         }
         let surplus = last.len().saturating_sub(self.room.matches);
@@ -387,7 +387,7 @@ impl<'a> Collector<'a> {
         searched
     }
 
-    /// Remembers a line for the end, and forgets those that are too far from it by now and then.
+    /// Keeps a line for the end, and from time to time drops those that are too far from it.
     fn remember(&mut self, line: Range<usize>, found: FoundLine) {
         self.last.push((line, found));
         let most = self.room.matches;
@@ -471,7 +471,7 @@ impl LineSink for Collector<'_> {
     }
 }
 
-/// What a match takes in memory, about.
+/// About how much memory a match takes.
 pub(super) fn weight(found: &LineMatch) -> usize {
     let context = found.before.iter().chain(&found.after);
     let context: usize = context.map(|line| line.len() + size_of::<String>()).sum();

@@ -18,20 +18,20 @@ const OVERLAP: usize = 4096;
 /// How a search through bytes ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Searched {
-    /// All were searched.
+    /// All bytes were searched.
     All,
-    /// The caller of each match had enough.
+    /// The receiver of the matches had enough.
     Enough,
     /// The deadline passed, or the caller gave up.
     Halted,
 }
 
-/// Takes what a search finds.
+/// Receives what a search finds.
 pub(super) trait LineSink {
     /// Takes a matching line; breaks if that is enough.
     fn matched(&mut self, line: Range<usize>, found: FoundLine) -> ControlFlow<()>;
 
-    /// Hears of a line that is too long to be matched as a whole.
+    /// Called for a line that is too long to be matched as a whole.
     fn searched_in_parts(&mut self);
 }
 
@@ -110,7 +110,7 @@ fn long_line(bytes: &[u8], stretch: Range<usize>, longest: usize) -> Option<Rang
     (stretch.end - start > longest).then_some(start..stretch.end)
 }
 
-/// Hands on what was found in a long line.
+/// Passes on what was found in a long line.
 pub(super) fn end_long_line(
     line: Range<usize>,
     found: ControlFlow<(), Option<PartMatch>>,
@@ -161,12 +161,12 @@ pub(super) struct LongLine<'a> {
     characters: u64,
 }
 
-/// What a part of a long line gave.
+/// The result for a part of a long line.
 pub(super) enum PartSearched {
     Found(PartMatch),
-    /// Nothing; the next part begins so many bytes behind this one's beginning.
+    /// No match; the next part begins this many bytes after the beginning of this one.
     Next(usize),
-    /// Nothing, and it was the last.
+    /// No match, and this was the last part.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! Where a search meets what earlier ones remember: between the walk and the open, and around the reading of a file.
+//! Uses what earlier searches remember: between the walk and the open, and around the reading of a file.
 
 use sandbox::WalkItem;
 
@@ -10,7 +10,7 @@ use crate::decompress::Compression;
 use crate::search_memory::{Excluded, Question, Tally};
 
 impl GrepSearch {
-    /// What a search of a file would find, and the file's size, if that is known without opening it.
+    /// The result of searching a file, and the file's size, if both are known without opening it.
     pub(super) fn known(&self, item: &WalkItem, tally: &mut Tally) -> Option<(Excluded, u64)> {
         let memory = self.memory.as_ref()?;
         tally.meet();
@@ -27,7 +27,7 @@ impl GrepSearch {
         memory.excludes(item, question, tally)
     }
 
-    /// Searches a whole file, and remembers it if it is its turn.
+    /// Searches a whole file, and remembers it if it is one to be learned.
     pub(super) fn search_and_learn(
         &self,
         candidate: &Candidate,

@@ -44,7 +44,7 @@ pub const CONTEXT_LINES_MAX: usize = 1000;
 /// How many files and directories a unit has at most.
 const FILES_PER_UNIT: usize = 64;
 const DIRECTORIES_PER_UNIT: usize = 16;
-/// How often a unit that has opened nothing looks whether to stop.
+/// How often a unit that opens nothing checks whether to stop.
 const STEPS_PER_LOOK: u64 = 16;
 /// How much a unit reads before it gives way to other calls.
 const BYTES_PER_UNIT: u64 = 4 * 1024 * 1024;
@@ -70,11 +70,11 @@ pub struct Grep {
     pub max_file_size: Option<u64>,
     /// Whether ignore files count.
     pub ignore_rules: IgnoreRules,
-    /// What is told of matches.
+    /// What is returned for matches.
     pub output: SearchOutput,
     /// Which matches are wanted if there are more than `max_results`.
     pub from: SearchFrom,
-    /// What becomes of compressed files.
+    /// What happens to compressed files.
     pub compressed: CompressedFiles,
 }
 
@@ -88,17 +88,17 @@ pub enum SearchFrom {
     End,
 }
 
-/// What becomes of compressed files.
+/// What happens to compressed files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompressedFiles {
-    /// They are searched as they are: mostly they are binary and skipped.
+    /// They are searched as they are: most are binary and skipped.
     #[default]
     AsTheyAre,
     /// The content of files named `*.gz` and `*.zst` is searched.
     Decompressed,
 }
 
-/// What is told of matches.
+/// What is returned for matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SearchOutput {
     /// Every matching line.
@@ -240,7 +240,7 @@ struct GrepSearch {
     max_text: usize,
     max_file_size: u64,
     compressed: CompressedFiles,
-    /// What earlier searches left, and what this one leaves.
+    /// The memory of searches that this one uses and extends.
     memory: Option<SearchVisit>,
     /// What a match needs, if that can exclude files.
     needs: Option<Needs>,
@@ -268,7 +268,7 @@ impl GrepUnit<'_> {
     /// Tells whether to stop between two files.
     fn must_pause(&mut self) -> bool {
         let files = self.found.searched + self.found.skipped;
-        // Files that are not opened go by so fast that a look at the clock for each would show.
+        // Files that are not opened take so little time that checking the clock for each would be noticeable.
         let looks = self.steps.is_multiple_of(STEPS_PER_LOOK) || files > self.known;
         self.steps += 1;
         self.read > BYTES_PER_UNIT
@@ -323,7 +323,7 @@ impl GrepSearch {
         gathered.is_none_or(|gathered| gathered.add(found.footprint()))
     }
 
-    /// Lends a thread what it needs; there are never more than threads that work at once.
+    /// Lends a thread its buffers; there are never more than threads working at once.
     fn scratch(&self) -> Scratch {
         let mut scratches = self
             .scratches
@@ -361,7 +361,7 @@ impl GrepSearch {
                 Upcoming::File(candidate) => candidate,
                 Upcoming::Known(excluded, size) => {
                     unit.known += 1;
-                    // As if it had been read: where a unit ends shows in the counts of a reply that is cut.
+                    // Counted as if it had been read, because the end of a unit affects the counts of a cut reply.
                     unit.read += size;
                     match excluded {
                         Excluded::Text => unit.found.searched += 1,
@@ -442,7 +442,7 @@ impl GrepSearch {
         search_compressed(&candidate.opened, kind, self.wanted, scratch, room, halt)
     }
 
-    /// Takes what one file gave.
+    /// Adds the result for one file.
     fn searched(
         &self,
         candidate: Candidate,
@@ -578,7 +578,7 @@ impl Stages for GrepSearch {
             memory.add(unit.tally);
         }
         if !self.gathers(&unit.found) {
-            // What was found is let go at once; the commit of this unit ends the search.
+            // The results are dropped at once; the commit of this unit ends the search.
             unit.found = BatchMatches::default();
         }
         Worked {

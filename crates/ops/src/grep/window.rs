@@ -1,4 +1,4 @@
-//! A part of a file in memory, and what stands around it in the file.
+//! A part of a file in memory, with access to the lines around it.
 
 use std::ops::Range;
 
@@ -23,9 +23,9 @@ pub(super) struct Window<'a> {
     pub file: &'a OpenFile,
     /// Where the file ends.
     pub size: u64,
-    /// Nothing that counts stands before the bytes.
+    /// Nothing relevant precedes the bytes.
     pub at_start: bool,
-    /// The last line goes on behind the bytes.
+    /// The last line continues beyond the bytes.
     pub cut: bool,
 }
 
@@ -49,7 +49,7 @@ impl Window<'_> {
             return Vec::new();
         }
         if self.cut && line.end == self.bytes.len() {
-            // Where the line ends is not known, so nothing can be shown behind it.
+            // The end of the line is unknown, so nothing after it can be shown.
             return Vec::new();
         }
         let seen = self.bytes.get(line.end..).unwrap_or_default();

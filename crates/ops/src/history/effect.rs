@@ -1,4 +1,5 @@
-//! Which changes hold. Taking back a change is a change itself, and can be taken back too: then the first one holds again.
+//! Computes which changes are in effect. An undo is a change itself and can be undone too: then the first change is in
+//! effect again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +7,19 @@ use sandbox::{Ledger, ListedChange};
 
 use super::undo::UndoRefusal;
 
-/// Which changes hold, of all that are written down.
+/// Which of the recorded changes are in effect.
 pub(super) struct Effects<'l> {
     ledger: &'l Ledger<'l>,
-    /// The changes that do not hold, each with the one that took it back.
+    /// The changes that are not in effect, each with the change that undid it.
     undone: BTreeMap<u64, u64>,
-    /// The last change that took another back, whether it holds or not.
+    /// The last change that undid another one, in effect or not.
     last_undoing: BTreeMap<u64, u64>,
 }
 
 impl<'l> Effects<'l> {
     pub(super) fn of(ledger: &'l Ledger<'l>) -> Effects<'l> {
         let (mut undone, mut last_undoing) = (BTreeMap::new(), BTreeMap::new());
-        // From the newest on: one that was taken back itself takes nothing back.
+        // From the newest on: an undo that was undone itself undoes nothing.
         for (number, undoes) in ledger.undoing().rev() {
             let holds = !undone.contains_key(&number);
             for taken_back in undoes {
@@ -35,12 +36,12 @@ impl<'l> Effects<'l> {
         }
     }
 
-    /// The change that took another back, if it holds.
+    /// The change that undid another one, if it is in effect.
     pub(super) fn undone_by(&self, number: u64) -> Option<u64> {
         self.undone.get(&number).copied()
     }
 
-    /// The changes that hold, the newest first.
+    /// The changes that are in effect, newest first.
     pub(super) fn holding(&self) -> impl Iterator<Item = ListedChange<'l>> {
         let newest = self.ledger.all().rev();
         newest.filter(|change| !self.undone.contains_key(&change.number()))
@@ -88,7 +89,7 @@ impl<'l> Effects<'l> {
         for change in later.filter(|change| fits(change)) {
             let undoes = self.ledger.undoes_of(change.number());
             let is_later = |number: &u64| *number >= first;
-            // What took back only later changes is taken back with them, or has nothing left to do.
+            // An undo that only reversed later changes is reversed with them, or has nothing left to do.
             if !undoes.is_empty() && undoes.iter().all(is_later) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The changes of a root: who made which, what they were, and how they are taken back.
+//! The changes of a root: who made them, what they did, and how they are undone.
 
 mod effect;
 mod moment;
@@ -24,10 +24,10 @@ pub use moment::{Diff, Moment, compare_at};
 pub use restore::{Restore, Restored};
 pub use undo::{Undo, UndoBy, UndoRefusal, UndoTarget, Undone};
 
-/// Which changes are wanted.
+/// Which changes to return.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeFilter {
-    /// Only those of this path, of something below it or of a directory that it is in.
+    /// Only those of this path, of entries below it, or of a directory that contains it.
     pub path: Option<String>,
     /// Only those after this.
     pub since: Option<Moment>,
@@ -37,14 +37,14 @@ pub struct ChangeFilter {
     pub limit: usize,
 }
 
-/// A change as it is told.
+/// A change as it is reported.
 #[derive(Debug, Clone)]
 pub struct ToldChange {
-    /// What is written down of it.
+    /// Its record.
     pub record: ChangeRecord,
-    /// The change that took it back, if one did and still holds.
+    /// The change that undid it, if there is one and it is still in effect.
     pub undone_by: Option<u64>,
-    /// What it did to the lines of its files, if that was asked for and is known.
+    /// What it did to the lines of its files, if requested and known.
     pub diff: Option<Diff>,
 }
 
@@ -53,22 +53,22 @@ pub struct ToldChange {
 pub struct ToldChanges {
     /// The changes.
     pub changes: Vec<ToldChange>,
-    /// There are older ones that fit too.
+    /// Whether there are older matching ones.
     pub more: bool,
 }
 
-/// Whether the lines that changes did are told.
+/// Whether changed lines are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffWish {
     /// No.
     None,
-    /// How many came and went.
+    /// How many were added and removed.
     Counts,
     /// All of them, as unified diffs.
     Lines,
 }
 
-/// Tells the changes of a root, the newest first; nothing if it keeps no history.
+/// Lists the changes of a root, newest first; `None` if it keeps no history.
 #[must_use]
 pub fn changes(root: &Root, filter: &ChangeFilter) -> Vec<ToldChange> {
     let ledger = root.history().map(|history| history.ledger());
@@ -115,7 +115,7 @@ fn told(root: &Root, ledger: &Ledger<'_>, filter: &ChangeFilter) -> ToldChanges 
     ToldChanges { changes, more }
 }
 
-/// Tells the changes at a place and below it.
+/// Lists the changes at a place and below it.
 #[derive(Debug)]
 pub struct ListChanges {
     /// Where; the root itself is everything.
@@ -157,7 +157,7 @@ impl crate::Operation for ListChanges {
     }
 }
 
-/// What one change did to the lines of its files; `None` if that is not known of any of them.
+/// What one change did to the lines of its files; `None` if that is unknown for all of them.
 pub fn change_diff(root: &Arc<Root>, number: u64, context: &Context) -> Result<Option<Diff>> {
     let ledger = history_of(root)?.ledger();
     let wanted = |record: &ChangeRecord| record.is_made() && seen::is_seen(root, record);
@@ -167,7 +167,7 @@ pub fn change_diff(root: &Arc<Root>, number: u64, context: &Context) -> Result<O
     Ok(moment::diff(root, &ledger, &seen, context))
 }
 
-/// The history of a root that has to keep one.
+/// The history of a root; fails if it keeps none.
 fn history_of(root: &Root) -> Result<&History> {
     let history = root.history().map(|history| &**history);
     history.ok_or_else(|| refused(UndoRefusal::NoHistory))
@@ -178,7 +178,7 @@ fn refused(refusal: UndoRefusal) -> Error {
 }
 
 impl Place {
-    /// The path under which changes of this place are written down.
+    /// The path under which changes of this place are recorded.
     pub fn changed_path(&self) -> Result<String> {
         Ok(self.locate(sandbox::Follow::Never)?.path())
     }
@@ -195,7 +195,7 @@ fn touches(record: &ChangeRecord, path: &str) -> bool {
     record.made().any(|part| {
         let ends = [Some(part.path.as_str()), part.to.as_deref()];
         let is_near = |end: &str| is_within(end, path) || is_within(path, end);
-        // A directory that was made on the way is no change of what is in it.
+        // A parent directory that was made for a change does not count as a change of its content.
         let is_above = part.kind == PartKind::MakeDir && part.path != path;
         ends.into_iter().flatten().any(|end| {
             if is_above {

@@ -1,4 +1,4 @@
-//! Files as they were at an earlier time, and what changes did to their lines.
+//! Files as they were at an earlier time, and the lines that changes added and removed.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::read::{Contents, Read};
 use crate::read_at::read_up_to;
 use crate::text::encoding;
 
-/// The largest files whose changed lines are told, how many files of a change, and how much of it.
+/// Limits for diffs of changes: the largest file, the number of files, and the total size.
 const DIFFED_MAX: u64 = 256 * 1024;
 const FILES_DIFFED: usize = 10;
 const DIFF_TOLD: usize = 16 * 1024;
 
-/// A time that a client names.
+/// A moment that a client names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moment {
     /// A change.
@@ -40,7 +40,7 @@ impl Moment {
         }
     }
 
-    /// Tells whether a change was made after it.
+    /// Tells whether a change was made after this moment.
     pub(super) fn is_before(&self, change: &ListedChange<'_>) -> bool {
         match self {
             Moment::Change(number) => change.number() > *number,
@@ -48,7 +48,7 @@ impl Moment {
         }
     }
 
-    /// Fails if it is a change that was never made or is not kept any more.
+    /// Fails if it is a change that was never made or is no longer kept.
     pub(super) fn require_known(&self, history: &History) -> Result<()> {
         match self {
             Moment::Change(number) if *number < history.oldest_kept() => {
@@ -70,7 +70,7 @@ impl Moment {
                 let is_before = |change: &ListedChange<'_>| change.time() < Some(*time);
                 let before = ledger.all().rev().find(is_before);
                 let before = before.map(|change| change.number());
-                // What was before the oldest change that is kept, nobody knows once others were pruned.
+                // Once changes were pruned, the state before the oldest kept one is unknown.
                 match before {
                     None if history.oldest_kept() > 0 => {
                         Err(refused(UndoRefusal::Gone { path: None }))
@@ -94,13 +94,13 @@ impl Place {
             near: Vec::new(),
             denied,
         };
-        // Security: what the view hides has the words of what was missing then.
+        // Security: a file that the view hides gets the same message as one that did not exist then.
         let located = match self.locate(sandbox::Follow::Last) {
             Err(Error::NotFound { denied: true, .. }) => return Err(missing(true)),
             located => located?,
         };
         let path = located.path();
-        // If nothing is there now, the look-up could not judge it as what it was: only a file has content.
+        // If nothing is there now, the look-up could not check its kind: only a file has content.
         if !self.root.shows(&path, FileKind::File) {
             return match located.metadata() {
                 Some(_) => self.open_file(Wanted::File),
@@ -116,7 +116,7 @@ impl Place {
 
 /// Opens a file as it was just after a change; `None` if there was none.
 ///
-/// Security: what is kept has no view, so the path has to be that of a file that exists for whoever asks.
+/// Security: kept content has no view, so the path must be one that exists for the caller.
 fn open_at(
     root: &Arc<Root>,
     history: &History,
@@ -179,13 +179,13 @@ pub fn compare_at(
 /// What a change did to lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diff {
-    /// How many lines came.
+    /// How many lines were added.
     pub added: u64,
-    /// How many lines went.
+    /// How many lines were removed.
     pub removed: u64,
     /// Unified diffs of its files.
     pub text: String,
-    /// They are not complete.
+    /// Whether the diffs are incomplete.
     pub truncated: bool,
 }
 
@@ -228,7 +228,7 @@ pub(super) fn diff(
     is_known.then_some(whole)
 }
 
-/// A file's text just after a change; empty if there was no file, `None` if it is none, too large or not known.
+/// A file's text just after a change; empty if there was no file; `None` if it is not text, too large or unknown.
 fn text_at(
     root: &Arc<Root>,
     history: &History,

@@ -1,4 +1,4 @@
-//! One file brought back as it was just before a change, whatever else the change did.
+//! Restores one file as it was just before a change, whatever else the change did.
 
 use super::moment::Moment;
 use crate::Operation;
@@ -13,9 +13,9 @@ use sandbox::{FileKind, Parents};
 /// of a new file.
 #[derive(Debug)]
 pub struct Restore {
-    /// Where it was, and will be.
+    /// Its path, before and after.
     pub place: Place,
-    /// The change before which it is wanted.
+    /// The change whose earlier state is restored.
     pub before: u64,
     /// Only says what would be done.
     pub is_rehearsal: bool,

@@ -1,25 +1,25 @@
-//! What of a root's changes exists for whoever has the root: those of paths that exist.
+//! Reduces a root's changes to those that its holder may see: the changes of visible paths.
 
 use sandbox::{ChangeRecord, Part, Root};
 
-/// Tells whether both ends of a part exist.
+/// Tells whether both ends of a part are visible.
 fn is_part_seen(root: &Root, part: &Part) -> bool {
     let ends = [Some(&part.path), part.to.as_ref()];
     let mut ends = ends.into_iter().flatten();
     ends.all(|path| root.shows(path, part.entry_kind()))
 }
 
-/// Tells whether anything of a change exists.
+/// Tells whether any part of a change is visible.
 pub(super) fn is_seen(root: &Root, record: &ChangeRecord) -> bool {
     root.shows_everything() || record.made().any(|part| is_part_seen(root, part))
 }
 
-/// Tells whether all of a change exists.
+/// Tells whether every part of a change is visible.
 pub(super) fn is_wholly_seen(root: &Root, record: &ChangeRecord) -> bool {
     root.shows_everything() || record.parts.iter().all(|part| is_part_seen(root, part))
 }
 
-/// What exists of a change.
+/// The visible parts of a change.
 pub(super) fn seen_part(root: &Root, mut seen: ChangeRecord) -> ChangeRecord {
     if !root.shows_everything() {
         seen.keep_made(|part| is_part_seen(root, part));

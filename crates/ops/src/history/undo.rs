@@ -1,4 +1,4 @@
-//! Takes changes back: chooses them, locks what they touched, and says why not.
+//! Undoes changes: chooses them, locks what they touched, and explains refusals.
 
 use std::sync::Arc;
 
@@ -14,32 +14,32 @@ use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 
-/// How often the changes are chosen again because others came while it waited for its turn.
+/// How often the changes are chosen again because new ones arrived while it waited for the lock.
 const TRIES: usize = 4;
 
-/// Which change is taken back.
+/// Which change is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoTarget {
     /// This one.
     Change(u64),
-    /// The last one of the caller that holds.
+    /// The caller's last one that is in effect.
     Last,
-    /// The last one of a path that holds.
+    /// The last one of a path that is in effect.
     LastOfPath(String),
     /// This one and everything after it, of a path if one is given.
     Since(u64, Option<String>),
 }
 
-/// Who takes changes back.
+/// Who undoes changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoBy {
-    /// Somebody who may take back any.
+    /// Someone who may undo any change.
     Anyone,
-    /// A client that may take back what it made.
+    /// A client that may undo its own changes.
     Account {
-        /// Its account. The last of its changes is looked for by it.
+        /// Its account, which identifies its changes.
         account: String,
-        /// What the accounts of its earlier connections begin with, if it can be told.
+        /// The common prefix of the accounts of its earlier connections, if there is one.
         before: Option<String>,
     },
 }
@@ -57,7 +57,7 @@ impl UndoBy {
     }
 }
 
-/// Takes back changes of a root.
+/// Undoes changes of a root.
 #[derive(Debug)]
 pub struct Undo {
     /// The root.
@@ -74,23 +74,23 @@ pub struct Undo {
     pub is_rehearsal: bool,
 }
 
-/// Why nothing was taken back.
+/// Why nothing was undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoRefusal {
     /// The root keeps no history.
     NoHistory,
     /// There is no such change.
     Unknown,
-    /// The client made no change that holds.
+    /// The client made no change that is in effect.
     NothingLeft,
-    /// The change is too old: what was there is not kept any more.
+    /// The change is too old: the old content is no longer kept.
     Gone {
         /// The path that is not kept, if one is known.
         path: Option<String>,
     },
-    /// Something is not as the change left it.
+    /// Something changed since.
     Conflict {
-        /// The change that was to be taken back.
+        /// The change that was to be undone.
         change: u64,
         /// The path.
         path: String,
@@ -101,13 +101,13 @@ pub enum UndoRefusal {
         /// How the path differs from what the change left, if that is known.
         diff: Option<Diff>,
     },
-    /// It was taken back already, by this change.
+    /// It was already undone by this change.
     AlreadyUndone(u64),
-    /// It was made again together with others, by this change.
+    /// It was redone together with others, by this change.
     Together(u64),
     /// Another client made it.
     Foreign(Box<ChangeRecord>),
-    /// The client may not do what taking it back does to this path.
+    /// The client may not do to this path what the undo would do.
     Forbidden {
         /// What the change did.
         kind: PartKind,
@@ -125,7 +125,7 @@ pub enum UndoRefusal {
     },
 }
 
-/// What was taken back, the newest first.
+/// What was undone, newest first.
 #[derive(Debug)]
 pub struct Undone {
     /// The changes.
@@ -135,14 +135,14 @@ pub struct Undone {
 impl Operation for Undo {
     type Outcome = Undone;
 
-    /// Takes the changes back, or says why not. Never half.
+    /// Undoes the changes or says why not. Never half of them.
     fn run(self, context: &Context) -> Result<Undone> {
         self.judged(context)?.map_err(refused)
     }
 }
 
 impl Undo {
-    /// The operator's: it may take back anything.
+    /// On behalf of the operator: may undo anything.
     #[must_use]
     pub fn by_operator(root: Arc<Root>, target: UndoTarget, is_rehearsal: bool) -> Undo {
         Undo {
@@ -166,7 +166,7 @@ impl Undo {
             };
             let keys = || lock_keys(&self.root, &chosen);
             let (lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
-            // While it waited, another call may have taken them back.
+            // Another call may have undone them while this one waited.
             let ledger = history.ledger();
             if self.choose(&ledger, history).as_ref() != Ok(&chosen) {
                 continue;
@@ -210,7 +210,7 @@ impl Undo {
         Ok(chosen)
     }
 
-    /// A change if it took place and anything of it exists for the client.
+    /// A change, if it was made and the client may see any part of it.
     fn seen(&self, record: Option<ChangeRecord>) -> Option<ChangeRecord> {
         record.filter(|record| record.is_made() && is_seen(&self.root, record))
     }
@@ -260,7 +260,7 @@ impl Undo {
         }
     }
 
-    /// The last change that holds, takes back no other and fits.
+    /// The last matching change that is in effect and is not an undo itself.
     fn last(
         &self,
         ledger: &Ledger<'_>,
@@ -278,7 +278,7 @@ impl Undo {
         Ok(vec![effects.reversing(last.number)?])
     }
 
-    /// Looks whether the client may take these back at all.
+    /// Checks whether the client may undo these at all.
     fn judge(
         &self,
         chosen: &[ChangeRecord],
@@ -294,7 +294,7 @@ impl Undo {
             if history.is_under_way(record.number) {
                 return Err(UndoRefusal::UnderWay);
             }
-            // Security: a part that the client cannot see is not named, so all of the change is what it may not touch.
+            // Security: a part that the client cannot see is not named, so the refusal covers the whole change.
             let is_whole = is_wholly_seen(&self.root, record);
             let is_forbidden = |kind| !is_whole || (self.forbids)(&self.tools, kind);
             let seen = seen_part(&self.root, record.clone());
@@ -306,7 +306,8 @@ impl Undo {
         Ok(())
     }
 
-    /// What a later change made inside of a tree that would go with it, though nobody asked to take that back.
+    /// Finds a later change inside a tree that the undo would remove with it, although it was not asked to undo that
+    /// change.
     fn changed_inside(&self, ledger: &Ledger<'_>, chosen: &[ChangeRecord]) -> Option<String> {
         let trees = chosen.iter().flat_map(|record| {
             let trees = record.made().filter(|part| part.makes_tree());
@@ -323,7 +324,7 @@ impl Undo {
             let undoes = ledger.undoes_of(number);
             let took_back_later =
                 |tree: u64| !undoes.is_empty() && undoes.iter().all(|one| *one > tree);
-            // What took back only what came after the tree has left it as it was.
+            // An undo that only reversed changes made after the tree has left the tree as it was.
             let is_inside = |tree: u64| number > tree && !took_back_later(tree);
             let near = trees.iter().filter(|(tree, path)| {
                 is_inside(*tree) && change.mentions(&Mention::of_path(path))
@@ -361,7 +362,7 @@ impl Undo {
                     .map_or(0, |record| record.number);
                 let since = newest_of(ledger, &path, change)
                     .find(|record| !is_chosen(record.number) && is_seen(&self.root, record))
-                    // Security: nothing is told of what else it changed.
+                    // Security: nothing is said about its other changes.
                     .map(|record| seen_part(&self.root, record));
                 let diff = since
                     .as_ref()
@@ -388,7 +389,7 @@ fn path_inside(record: &ChangeRecord, tree: &str) -> Option<String> {
     ends.flatten().find(is_inside).cloned()
 }
 
-/// What taking changes back does to files that are there.
+/// What the undo does to existing files.
 fn planned(chosen: &[ChangeRecord]) -> Planned {
     let mut planned = Planned::NOTHING;
     for part in chosen.iter().flat_map(ChangeRecord::made) {
@@ -412,7 +413,7 @@ fn lock_keys(root: &Root, chosen: &[ChangeRecord]) -> Vec<LockKey> {
             let place = root.change_place(path);
             let key = match part.kind {
                 PartKind::Replace | PartKind::Append | PartKind::Cut => LockKey::Entry(place),
-                // What these name may be a directory.
+                // These may name a directory.
                 _ => LockKey::Tree(place),
             };
             if !keys.contains(&key) {

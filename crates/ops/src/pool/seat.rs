@@ -9,10 +9,10 @@ use crate::context::Cancel;
 /// How long a call that was taken for a small one may run before it needs a seat like heavy ones.
 const SMALL: Duration = Duration::from_millis(20);
 
-/// What the running thread is to the pool.
+/// The running thread's role in the pool.
 #[derive(Clone, Copy)]
 enum ThreadRole {
-    /// It does no call's work.
+    /// It works for no call.
     Outside,
     /// It runs a small call, which has to take a seat at this time.
     Small { until: Instant },
@@ -56,8 +56,8 @@ impl Seat {
     }
 }
 
-/// Lets others have their turn if this thread's slice of time is over. Never call it with a lock held: whoever holds
-/// a seat and waits for that lock could keep this thread from its next seat.
+/// Lets others have their turn if this thread's slice of time is over. Never call it with a lock held: a thread that
+/// has a seat and waits for that lock could keep this one from its next seat.
 pub(crate) fn give_way(cancel: &Cancel) {
     let (pool, left, until) = match ROLE.get() {
         ThreadRole::Outside => return,
@@ -93,7 +93,7 @@ impl Drop for Leaves {
     }
 }
 
-/// Gives the seat up, for a thread that has to wait for something else than its turn. It takes another one when the
+/// Gives up the seat, for a thread that has to wait for something other than its turn. It takes another one when the
 /// guard is dropped, so drop it with no lock held.
 pub(crate) fn step_aside(cancel: &Cancel) -> Aside<'_> {
     let seated = match ROLE.get() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Whose turn something waits for.
+/// The owner of a turn.
 pub(super) trait TurnOwner {
     /// The client.
     fn client(&self) -> &str;
@@ -33,7 +33,7 @@ impl<Ticket: TurnOwner> Turns<Ticket> {
         self.clients.is_empty()
     }
 
-    /// Puts a ticket behind those of its call.
+    /// Queues a ticket after those of its call.
     pub(super) fn add(&mut self, ticket: Ticket) {
         let is_own = |queue: &&mut ClientQueue<Ticket>| {
             let first = queue.front().and_then(VecDeque::front);
@@ -53,8 +53,8 @@ impl<Ticket: TurnOwner> Turns<Ticket> {
         }
     }
 
-    /// Takes the first ticket that may be served now. Its client then waits for all other clients, and its call for
-    /// all other calls of that client; who was passed over keeps its place.
+    /// Takes the first ticket that may be served now. Its client then waits for all other clients, and its call for all
+    /// other calls of that client; those passed over keep their places.
     pub(super) fn take(&mut self, may_serve: impl Fn(&Ticket) -> bool) -> Option<Ticket> {
         let is_next = |queue: &CallQueue<Ticket>| queue.front().is_some_and(&may_serve);
         let (client, call) = self

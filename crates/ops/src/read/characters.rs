@@ -1,4 +1,4 @@
-//! Fits a range of bytes to whole characters, and makes text of it.
+//! Aligns a range of bytes to whole characters, and converts it to text.
 
 use std::ops::Range;
 

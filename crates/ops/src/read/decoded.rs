@@ -11,7 +11,7 @@ use crate::text::{encoding, lines};
 
 /// The largest file that is decoded.
 const DECODED_MAX: u64 = 64 * 1024 * 1024;
-/// How many bytes tell an encoding.
+/// How many bytes are examined to detect an encoding.
 pub(super) const MARK: usize = 4;
 
 /// A part of a text.
@@ -34,7 +34,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The whole file: whatever part is wanted, all of it is held, and all of its text.
+    /// The whole file: whichever part is requested, all bytes and all of the text are held.
     fn all_bytes(&self) -> Result<Vec<u8>> {
         let most = match (self.request.range, self.request.oversize) {
             (ReadRange::Whole, Oversize::Refuse { over }) => over.min(DECODED_MAX),
@@ -79,7 +79,7 @@ impl Reader<'_> {
     }
 }
 
-/// The encoding that the first bytes of a file tell, if they do.
+/// The encoding that the first bytes of a file reveal, if any.
 pub(super) fn marked_encoding(beginning: &[u8]) -> Option<&'static Encoding> {
     match beginning {
         // UTF-32 begins like UTF-16.
@@ -154,7 +154,7 @@ fn cut_at(text: &str, part: &TextPart, room: usize) -> (usize, bool) {
     (line.unwrap_or(end), true)
 }
 
-/// Decodes what is not UTF-8 as windows-1252, unless it has bytes that no text has.
+/// Decodes non-UTF-8 bytes as windows-1252, unless some of them never occur in text.
 pub(super) fn legacy(bytes: Vec<u8>) -> (Body, Option<&'static str>) {
     if bytes.is_empty() || bytes.iter().any(|byte| is_no_text(*byte)) {
         return (Body::Bytes(bytes), None);

@@ -52,7 +52,7 @@ pub enum ReadRange {
     },
 }
 
-/// What becomes of a file that is too large to be returned whole.
+/// What happens to a file that is too large to be returned whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Oversize {
     /// A whole read of more than `over` bytes is an error.
@@ -76,7 +76,7 @@ pub enum TextPolicy {
     Encoding(&'static Encoding),
     /// UTF-8, with NUL bytes or not.
     Utf8,
-    /// Nothing: bytes are wanted as they are.
+    /// Nothing: the bytes are returned as they are.
     Never,
 }
 
@@ -95,7 +95,7 @@ pub enum StoredForm {
     /// Its bytes.
     #[default]
     AsStored,
-    /// What they unfold to, if they are gzip or zstd; other files as they are.
+    /// The decompressed content of gzip and zstd; other files as they are.
     Decompressed,
 }
 
@@ -108,7 +108,7 @@ pub struct Read {
     pub range: ReadRange,
     /// The most bytes to return; the process's own limit holds as well.
     pub max_bytes: Option<u64>,
-    /// What becomes of a file that is too large to be returned whole.
+    /// What happens to a file that is too large to be returned whole.
     pub oversize: Oversize,
     /// What counts as text.
     pub text: TextPolicy,
@@ -123,7 +123,7 @@ pub struct Read {
 pub enum Body {
     /// Valid UTF-8.
     Text(String),
-    /// Anything else, or what was wanted as bytes.
+    /// Anything else, or content that was requested as bytes.
     Bytes(Vec<u8>),
 }
 
@@ -185,7 +185,7 @@ impl Operation for Read {
     }
 }
 
-/// The outcome of a read that must not wait.
+/// The outcome of a try to read without waiting.
 #[derive(Debug)]
 pub enum InlineRead {
     /// It is done.
@@ -203,7 +203,7 @@ pub struct OpenedRead {
 }
 
 impl OpenedRead {
-    /// Tells whether so much has to be read that others should have their turn in between.
+    /// Tells whether the read is so long that other calls should get turns in between.
     #[must_use]
     pub fn is_large(&self) -> bool {
         let size = self.open.as_ref().map_or(0, |open| open.metadata.size);
@@ -293,7 +293,7 @@ impl Read {
 }
 
 impl Contents {
-    /// Numbers the returned lines from `first` on, and sets how many the file has. Without lines there are no numbers.
+    /// Numbers the returned lines from `first` on, and sets how many the file has. Without lines, no numbers are set.
     fn number_lines(&mut self, first: u64) -> u64 {
         let lines = self.body.line_count();
         if lines > 0 {

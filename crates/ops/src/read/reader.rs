@@ -1,4 +1,4 @@
-//! Reads the wanted part of an open file and decides whether it is text.
+//! Reads the requested part of an open file and decides whether it is text.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::text::encoding;
 use crate::text::line_index::STRIDE;
 use crate::text::lines::{self, Blocks, LineSeeker, Sought};
 
-/// How many bytes a line is expected to have at most, for the room that lines take before they are read.
+/// The expected maximum size of a line, to reserve room for lines before they are read.
 const LONG_LINE: u64 = 1024;
 
 /// A read in progress.
@@ -167,7 +167,7 @@ impl Reader<'_> {
         let mut seeker = LineSeeker::new(limit);
         let mut bytes = Vec::new();
         let mut ended = limit == 0;
-        // Only reading tells how long the lines are, so this is a guess on the safe side.
+        // Only reading shows how long the lines are, so this is a safe estimate.
         let left = self.open.metadata.size.saturating_sub(start);
         let expected = limit.saturating_mul(LONG_LINE).min(left).min(max as u64);
         self.context.take_room(expected)?;

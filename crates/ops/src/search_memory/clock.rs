@@ -1,4 +1,4 @@
-//! Notices that somebody set the wall clock back: times that were passed come again.
+//! Notices that the wall clock was set back, so that past times occur again.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use sandbox::Time;
@@ -42,7 +42,7 @@ pub(super) struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Tells whether the clock was set back since the last time that this told so. Small steps add up.
+    /// Tells whether the clock was set back since this last returned true. Small steps add up.
     pub(super) fn has_stepped_back(&mut self, now: Moment) -> bool {
         let is_behind = self
             .furthest

@@ -26,11 +26,13 @@ use crate::pattern::Pattern;
 
 /// How many seconds must have passed since a file's last change: two changes in quick succession may leave the same times.
 const SETTLED_SECONDS: i64 = 2;
-/// One of so many files that a search meets is learned: all at once would make the first search twice as long. While nothing is
-/// known fewer are: the first search spares nothing that could pay for it. Eight searches learn all.
+/// A search learns one in this many of the files that it meets: learning all at once would make the first search twice
+/// as long. While nothing is known, it learns fewer, because it saves nothing that could pay for it. Eight searches
+/// learn all files.
 const LEARNED_OF_FIRST: u64 = 16;
 const LEARNED_OF: u64 = 7;
-/// So many known files are looked at before a search may find that too few are excluded; then one of so many still is.
+/// How many known files a search checks before it may conclude that too few are excluded; after that it still checks
+/// one in this many.
 const ASKED_FIRST: u64 = 256;
 const SPARED_OF: u64 = 8;
 /// Larger files are searched in pieces and not remembered.
@@ -46,9 +48,10 @@ pub struct SearchMemory {
     clock: Mutex<ClockWatch>,
     /// How many searches of any kind have begun: each meets directories.
     searches: AtomicU32,
-    /// How many of them ask before they open files. Others meet no file here, so they do not make those that are known old.
+    /// How many of them consult the memory before they open files. The others do not count for how long a known file
+    /// has not been met.
     asking: AtomicU32,
-    /// How many searches of a file were spared.
+    /// How often a file did not have to be searched.
     spared: AtomicU64,
     patience: i64,
     /// How far tests move the wall clock, in nanoseconds.
@@ -108,7 +111,7 @@ impl SearchMemory {
         self.is_on
     }
 
-    /// Begins a search, which asks before it opens files or does not; `None` if nothing is remembered.
+    /// Begins a search, which may or may not consult the memory before it opens files; `None` if nothing is remembered.
     pub(crate) fn begin(self: &Arc<Self>, asks: bool) -> Option<SearchVisit> {
         if !self.is_on {
             return None;
@@ -116,7 +119,7 @@ impl SearchMemory {
         let moment = self.moment();
         let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
         if clock.has_stepped_back(moment) {
-            // What is written from now on may get the very times that are remembered.
+            // From now on, a write may get exactly the times that are remembered.
             self.listings.forget();
             self.files.forget();
         }
@@ -154,7 +157,7 @@ pub(crate) struct SearchVisit {
     number: u32,
     began: Moment,
     settled_before: Time,
-    /// One of so many files is learned.
+    /// One in this many files is learned.
     learned_of: u64,
     met: AtomicU64,
     asked: AtomicU64,
@@ -167,7 +170,7 @@ pub(crate) struct SearchVisit {
 pub(crate) struct Tally {
     /// Files that were met, excluded or not.
     met: u64,
-    /// Those that were looked at before they were opened.
+    /// Those that were checked before they were opened.
     asked: u64,
     /// Those that were not opened.
     spared: u64,
@@ -189,7 +192,7 @@ pub(crate) enum Excluded {
     Binary,
 }
 
-/// What a search asks of a file before it opens it.
+/// What a search checks about a file before it opens it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question<'a> {
     /// What a match needs.
@@ -219,7 +222,7 @@ impl SearchVisit {
         memory.spared.fetch_add(tally.spared, Ordering::Relaxed);
     }
 
-    /// Whether a look at one more known file is worth it: a search that excludes few files opens most of them unasked.
+    /// Whether checking one more known file is worth it: a search that excludes few files opens most of them unchecked.
     fn pays(&self, tally: &Tally) -> bool {
         let asked = self.asked.load(Ordering::Relaxed) + tally.asked;
         let spared = self.spared.load(Ordering::Relaxed) + tally.spared;
@@ -236,7 +239,7 @@ impl SearchVisit {
         tally: &mut Tally,
     ) -> Option<(Excluded, u64)> {
         let device = item.dir.stamping_device()?;
-        // The inode of the list is a hint, which spares looks at files of which nothing is known in any state.
+        // The inode from the directory list is a hint that saves checking files of which nothing is known in any state.
         let inode = item.inode;
         let is_known = self.memory.files.has(Key { device, inode }, self.number);
         if !is_known || !self.pays(tally) {
@@ -264,7 +267,7 @@ impl SearchVisit {
         Some((excluded, now.size))
     }
 
-    /// Decides whether an opened file is learned, before it is read. What it promises is kept by [`Lesson::learn`].
+    /// Decides before the read whether an opened file is learned; [`Lesson::learn`] then learns it.
     pub(crate) fn lesson(
         &self,
         item: &WalkItem,
@@ -283,7 +286,7 @@ impl SearchVisit {
         }
         let size = usize::try_from(before.size).ok()?;
         let room = self.memory.files.reserve(size, self.number)?;
-        // Whoever has it open for writing can change it without a trace in its times.
+        // A process that has it open for writing can change it without a trace in its times.
         if !opened.is_unwritten() {
             return None;
         }

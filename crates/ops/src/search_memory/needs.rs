@@ -22,7 +22,7 @@ const PIECES_MAX: usize = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needs {
     need: Need,
-    /// It was taken for granted that `s` and `k` have no other form.
+    /// Assumes that `s` and `k` have no other form.
     relies_on_letters: bool,
 }
 
@@ -37,7 +37,8 @@ enum Need {
 }
 
 impl Needs {
-    /// What a match of any of these expressions needs, in the engine's syntax; `None` if that excludes nothing.
+    /// What a match of any of these expressions needs; `None` if that excludes nothing. Expressions are in the engine's
+    /// syntax.
     pub(crate) fn of(texts: &[&str], ignores_case: bool, nesting: u32) -> Option<Needs> {
         let mut pieces = 0;
         let mut relies_on_letters = false;
@@ -61,7 +62,7 @@ impl Needs {
         })
     }
 
-    /// Tells whether nothing in a text matches of which this is known.
+    /// Tells whether a text with this sketch cannot contain a match.
     pub(super) fn exclude(&self, has_odd_letters: bool, sketch: &Sketch) -> bool {
         let may_be_written_otherwise = self.relies_on_letters && has_odd_letters;
         !may_be_written_otherwise && !self.need.may_hold(sketch)
@@ -89,7 +90,7 @@ fn one_or(mut needs: Vec<Need>, together: fn(Vec<Need>) -> Need) -> Option<Need>
 
 /// Reads an expression.
 struct Reader<'a> {
-    /// What may stand directly before what is read next: one of these runs.
+    /// The runs that may directly precede what is read next.
     runs: Vec<Vec<u8>>,
     needs: Vec<Need>,
     pieces: &'a mut usize,

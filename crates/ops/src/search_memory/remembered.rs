@@ -1,8 +1,9 @@
 //! What is known of files, within a bound.
 //!
-//! Files are found by device and inode, in many short sorted lists: a table of hashes would take half as much again. At the
-//! bound first what many searches did not meet goes; then all sketches are folded to half their size; then nothing more is
-//! taken. Nothing goes because it was used least recently: a walk over more files than fit would drop each before its turn.
+//! Files are found by device and inode, in many short sorted lists: a table of hashes would take half as much again. At
+//! the bound, files that many searches did not meet are dropped first; then all sketches are folded to half their size;
+//! then nothing more is taken. There is no least-recently-used order: a walk over more files than fit would drop each
+//! before its turn.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -11,7 +12,7 @@ use sandbox::{Metadata, Time};
 
 use super::sketch::{self, Sketch};
 
-/// How many lists there are at least and at most, and how much memory one is for.
+/// The least and the most number of lists, and how much memory each stands for.
 const LISTS_MIN: usize = 16;
 const LISTS_MAX: usize = 4096;
 const BYTES_PER_LIST: usize = 16 * 1024;
@@ -228,7 +229,7 @@ impl Remembered {
     /// Takes room for what will be known of a file of this size; `None` if there is none.
     pub(super) fn reserve(&self, size: usize, search: u32) -> Option<Reserved<'_>> {
         let sketch = sketch::largest(size) >> self.folds.load(Ordering::Relaxed);
-        // A list that is full grows by an eighth, while its old room is still taken; so much is free for every list.
+        // A full list grows by an eighth while its old memory is still taken; that much is kept free for every list.
         let bytes = size_of::<u64>() + size_of::<KnownFile>() + sketch + SKETCH_OVERHEAD;
         let take = || {
             let room = self.limit.saturating_sub(self.limit / 16);
@@ -244,7 +245,7 @@ impl Remembered {
         })
     }
 
-    /// Forgets what is not met any more, or folds what is; tells whether that made room. One thread at a time.
+    /// Forgets files that are no longer met, or folds the others; returns whether that made room. One thread at a time.
     fn make_room(&self, search: u32) -> bool {
         let mut swept = match self.swept.try_lock() {
             Ok(swept) => swept,

@@ -10,7 +10,7 @@ use super::remembered::LearnedFacts;
 /// The least and the most bits of a sketch, as powers of two.
 const BITS_MIN: u32 = 6;
 const BITS_MAX: u32 = 17;
-/// A sketch is made smaller while less than so many of a hundred bits are set.
+/// A sketch is halved while less than this percentage of its bits is set.
 const FILLED_PERCENT: usize = 43;
 
 /// Content from this size on has its lines measured; a smaller one is taken for a single line.
@@ -44,7 +44,7 @@ impl Sketch {
             .is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
     }
 
-    /// Says the same with half the bits, less precisely.
+    /// Halves the number of bits, at the cost of precision.
     pub(super) fn fold(&mut self) {
         let half = self.0.len() / 2;
         if half * 8 >= 1 << BITS_MIN {
@@ -77,7 +77,7 @@ pub(crate) struct SketchTable {
     packed: Vec<u8>,
 }
 
-/// Learns what is kept of a file's content. Of a binary file only that it is one.
+/// Learns a file's content. For a binary file, only that it is binary.
 pub(super) fn learn(
     content: &[u8],
     is_binary: bool,

@@ -1,10 +1,11 @@
-//! Edits of a text: replace one string, insert before a line, and say what was probably meant if it is missing.
+//! Edits of a text: replace one string, insert before a line, and suggest what was probably meant if a string is
+//! missing.
 //!
-//! An edit is a [`Splice`]: which bytes go and which come. Nothing else of the text is touched, so line
+//! An edit is a [`Splice`]: the bytes to remove and the bytes to insert. Nothing else of the text is touched, so line
 //! ends, a byte order mark and a missing final newline stay as they are.
 //!
-//! Strings written with `\n` fit texts that have `\r\n`: what is looked for matches either line end, and
-//! what is put in gets the line end of its surroundings. A string that has a `\r` itself is taken as it is.
+//! Strings written with `\n` fit texts that have `\r\n`: the searched string matches either line end, and inserted text
+//! gets the line end of its surroundings. A string that has a `\r` itself is taken as it is.
 
 use std::ops::Range;
 
@@ -14,12 +15,12 @@ use crate::text::near_lines::nearest_line;
 use crate::text::string_search::{Occurrence, line_numbers, occurrences};
 use crate::text::{ReadAt, encoding};
 
-/// One change: these bytes go, those come in their place.
+/// One change: some bytes are replaced by others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
-    /// The bytes of the old text that go.
+    /// The bytes of the old text to remove.
     pub range: Range<u64>,
-    /// What comes in their place.
+    /// The bytes to insert in their place.
     pub replacement: Vec<u8>,
 }
 
@@ -121,7 +122,7 @@ fn with_line_ends(text: &str, end: LineEnd) -> Vec<u8> {
     }
 }
 
-/// What `\n` in the replacement becomes at this place.
+/// The line end that `\n` in the replacement becomes at this place.
 fn place_line_end(
     read: &mut ReadAt<'_>,
     place: &Occurrence,

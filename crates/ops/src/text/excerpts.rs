@@ -84,7 +84,7 @@ fn last_line_start(text: &[u8]) -> usize {
     memrchr(b'\n', text).map_or(0, |newline| newline + 1)
 }
 
-/// How many lines a change has its part in; none if whole lines are gone.
+/// How many lines a change affects; none if whole lines are gone.
 fn changed_count(at_line_start: bool, changed: &[u8]) -> usize {
     let newlines = memchr_iter(b'\n', changed).count();
     let whole = match changed.last() {

@@ -30,7 +30,7 @@ pub(crate) struct Folded<'t> {
     last_blanks: LastBlanks,
 }
 
-/// What becomes of blanks at the very end.
+/// What happens to blanks at the very end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastBlanks {
     /// The text goes on somewhere else, so that they may be no line's end.
@@ -66,7 +66,7 @@ impl<'t> Folded<'t> {
         folded
     }
 
-    /// What counts of a line.
+    /// The relevant part of a line.
     fn seen<'l>(&self, line: &'l str) -> &'l str {
         match line.strip_suffix('\n') {
             Some(body) => {
@@ -78,7 +78,7 @@ impl<'t> Folded<'t> {
         }
     }
 
-    /// Where in the text the character ends that is before a place of the folded text.
+    /// The position in the text at which the character before a place of the folded text ends.
     pub(crate) fn end_of(&self, folded: usize) -> usize {
         let line = self.line(|start| start.0 as usize <= folded);
         let mut left = folded - line.folded;
@@ -97,7 +97,7 @@ impl<'t> Folded<'t> {
         }
     }
 
-    /// Where in the text the character starts that is at a place of the folded text.
+    /// The position in the text at which the character at a place of the folded text starts.
     pub(crate) fn start_of(&self, folded: usize) -> usize {
         let end = self.end_of(folded);
         if self.text.as_bytes().get(folded) != Some(&b'\n') {
@@ -107,7 +107,7 @@ impl<'t> Folded<'t> {
         end + blanks.len() - blanks.trim_start_matches(is_blank).len()
     }
 
-    /// Where in the folded text a place of the text is.
+    /// The place in the folded text that corresponds to a place of the text.
     pub(crate) fn place_of(&self, raw: usize) -> usize {
         let line = self.line(|start| start.1 as usize <= raw);
         let mut folded = line.folded;

@@ -1,15 +1,15 @@
 //! How two texts differ, line by line, as a unified diff.
 //!
 //! The shortest way from one text to the other, and among equally short ones the way that programs take which show such
-//! diffs to models: what goes stands before what comes, and as much of the old text as possible stays in front.
+//! diffs to models: removed lines precede added ones, and unchanged lines are kept as early as possible.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// How many lines may come or go before the rest is shown as replaced as a whole.
+/// How many lines may be added or removed before the rest is shown as replaced as a whole.
 const EDITS_MAX: i64 = 1000;
 
-/// What becomes of lines.
+/// What happens to lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineFate {
     Stays,
@@ -61,7 +61,7 @@ struct HunkWriter<'t> {
     new: &'t [&'t str],
     context: usize,
     hunk: Option<Hunk>,
-    /// How many lines of each text are behind us.
+    /// How many lines of each text have been passed.
     old_line: usize,
     new_line: usize,
 }

@@ -1,4 +1,4 @@
-//! What is known of where the lines of a large file are: how many newlines come before every so many bytes.
+//! Knows where the lines of a large file are: at regular positions, how many newlines come before.
 //!
 //! An index is learnt while a file is read for another reason, from its beginning on, and may end anywhere. It never has
 //! more than [`MARKS_MAX`] marks: in a longer file they are further apart. Pure: [`crate::line_index_cache`] decides which
@@ -24,7 +24,7 @@ pub(crate) struct LineIndex {
     step: u64,
     /// The newlines before the first step, the second, and so on.
     marks: Vec<u64>,
-    /// How far the file is known.
+    /// Up to which position the file is known.
     known: Mark,
     /// Whether what is known ends inside a line.
     open: bool,
@@ -75,7 +75,7 @@ impl LineIndex {
         self.complete = true;
     }
 
-    /// How far the file is known.
+    /// Up to which position the file is known.
     pub(crate) fn known(&self) -> Mark {
         self.known
     }

@@ -1,8 +1,8 @@
 //! Pure functions on text: lines, encodings, edits, patches, near names.
 //!
-//! Nothing here touches the file system. What works on texts larger than memory takes a [`ReadAt`], so
-//! that its caller decides where bytes come from, checks its own deadline there, and sees every byte
-//! of a forward pass exactly once and in order (enough to validate on the way).
+//! Nothing here touches the file system. Functions for texts larger than memory take a [`ReadAt`], so that its caller
+//! decides where bytes come from, checks its own deadline there, and sees every byte of a forward pass exactly once and
+//! in order (enough to validate on the way).
 
 pub mod edit;
 pub mod encoding;

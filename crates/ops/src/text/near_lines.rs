@@ -1,4 +1,4 @@
-//! What a string that is not in a text was probably meant to be: the line, or the lines, most like it.
+//! Guesses what a string that is not in a text was meant to be: the line or lines most like it.
 //!
 //! Everything here looks at a bounded part of the text and does a bounded amount of work.
 
@@ -10,7 +10,7 @@ use crate::error::{NearDifference, NearRegion, Result};
 use crate::text::lines::{self, Blocks};
 use crate::text::{ReadAt, encoding, excerpt};
 
-/// How much of a text, which lines of it and how much work a hint may take.
+/// Limits for a hint: how much of a text, which lines of it, and how much work.
 const HINT_BYTES: u64 = 8 * 1024 * 1024;
 const HINT_LINE: usize = 400;
 const HINT_CELLS: usize = 20_000_000;

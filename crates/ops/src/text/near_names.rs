@@ -1,4 +1,4 @@
-//! Near names: what a wrong name was probably meant to be.
+//! Guesses what a wrong name was meant to be.
 //!
 //! Files, tools, arguments, roots and settings are compared by the same measure.
 
@@ -16,7 +16,7 @@ const CELLS: usize = 20_000_000;
 /// The longest name that is compared, in bytes: the longest name that a file can have.
 const LONGEST: usize = 255;
 
-/// How a name resembles the wrong one; the better comes first.
+/// How a name resembles the wrong one; better matches sort first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
     /// Only the Unicode form, the case or the kind of spaces, dashes or quotes differs.
@@ -90,7 +90,7 @@ struct WrongName<'n> {
 
 impl WrongName<'_> {
     fn new(name: &str) -> WrongName<'_> {
-        // An absurdly long name is like nothing, and comparing it would cost its length squared.
+        // An absurdly long name resembles nothing, and comparing it would cost its length squared.
         let folded = if name.len() <= LONGEST {
             fold(name)
         } else {
@@ -174,7 +174,7 @@ fn fold(name: &str) -> String {
         .collect()
 }
 
-/// The plain twin of a character that people rarely type; nothing for one that cannot be seen.
+/// The plain equivalent of a character that people rarely type; `None` for an invisible one.
 fn plain(character: char) -> Option<char> {
     match character {
         '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' => None,

@@ -1,4 +1,4 @@
-//! A text with edits made, as pieces of what it was and of what came in: nothing that stays is held.
+//! An edited text as a list of pieces of the original and of inserted text. The unchanged content is not held.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::text::ReadAt;
 
-/// One change of a text: these bytes go, those come in their place.
+/// One change of a text: some bytes are replaced by others.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedSplice {
-    /// The bytes that go.
+    /// The bytes to remove.
     pub(crate) range: Range<u64>,
-    /// What comes. Many places of one edit share it.
+    /// The bytes to insert. Many places of one edit share them.
     pub(crate) new: Arc<[u8]>,
 }
 
@@ -163,7 +163,7 @@ impl Pieces {
         self.pieces = rebuilt.pieces;
     }
 
-    /// Where the text differs from what it was, in order; an empty range is where something is gone.
+    /// The ranges in which the text differs from the original, in order; an empty range marks a removal.
     pub(crate) fn changes(&self) -> Vec<Range<u64>> {
         let mut changes: Vec<Range<u64>> = Vec::new();
         let mut next_kept = 0;
@@ -185,7 +185,7 @@ impl Pieces {
     }
 }
 
-/// Adds a change, which may go on where the last one ends.
+/// Adds a change, which may continue the last one.
 fn note(changes: &mut Vec<Range<u64>>, change: Range<u64>) {
     match changes.last_mut() {
         Some(last) if last.end == change.start => last.end = change.end,
@@ -199,7 +199,7 @@ struct Rebuilt {
 }
 
 impl Rebuilt {
-    /// Takes over what is between two places, and gives back the pieces that may have more.
+    /// Takes over the text between two places, and returns the pieces that may contain more.
     fn keep<'p>(&mut self, pieces: &'p [Piece], from: u64, to: u64) -> &'p [Piece] {
         let skipped = pieces.partition_point(|piece| piece.end() <= from);
         let pieces = pieces.get(skipped..).unwrap_or_default();

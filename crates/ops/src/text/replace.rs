@@ -1,9 +1,9 @@
-//! One edit by text: finds what goes, and says what comes in its place, byte for byte.
+//! One edit by text: finds the bytes to remove, and determines the bytes to insert.
 //!
-//! Line ends are compared as line ends, whole ones: `\n` and `\r\n` in the old string fit both, and neither is ever cut.
-//! What the old and the new string have in common at their beginning and end stays as the text has it; line ends that
-//! come in are those of the lines that go, or of the line before. If a string is not there so, its place may differ in
-//! what cannot be seen (see [`Folded`]), but only if it is the only such place. Nothing is guessed.
+//! Line ends are compared as line ends, whole ones: `\n` and `\r\n` in the old string fit both, and neither is ever
+//! cut. What the old and the new string have in common at their beginning and end stays as the text has it; line ends
+//! that come in are those of the lines that go, or of the line before. If the string does not occur exactly, its place
+//! may differ in invisible characters (see [`Folded`]), but only if there is one such place. Nothing is guessed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -24,10 +24,10 @@ use crate::text::{ReadAt, encoding};
 
 /// How many places one edit changes at most: each takes memory.
 pub const REPLACED_MAX: usize = 250_000;
-/// A shorter new string says nothing by being there already.
+/// If the new string is shorter than this, its presence proves nothing.
 const TELLING: usize = 4;
 
-/// How many places an edit is for.
+/// How many places an edit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditScope {
     /// The only one.
@@ -36,10 +36,10 @@ pub enum EditScope {
     All,
 }
 
-/// What fits an old string that is not there letter for letter.
+/// What may match an old string that does not occur letter for letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EditMatching {
-    /// The only place that differs in what cannot be seen. An edit that changes nothing is refused.
+    /// The only place that differs in invisible characters. An edit that changes nothing is refused.
     #[default]
     Unseen,
     /// Nothing. An edit may change nothing.
@@ -48,7 +48,7 @@ pub enum EditMatching {
     TrimmedLines,
 }
 
-/// What the edits of a call may still do. Places and what comes in at them are held until all files are written.
+/// What the edits of a call may still do. Places and inserted text are held until all files are written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EditRoom {
     /// How many places they may change.
@@ -73,7 +73,7 @@ impl EditRoom {
 pub(crate) struct EditPlan {
     /// The changes, in order.
     pub(crate) splices: Vec<SharedSplice>,
-    /// The place differs from the old string in what cannot be seen.
+    /// Whether the place differs from the old string in invisible characters.
     pub(crate) folded: bool,
 }
 
@@ -154,7 +154,8 @@ impl<'e> Replacement<'e> {
         }
     }
 
-    /// Tells whether there is room for what comes in at so many places of a text of `size` bytes, and for the text then.
+    /// Tells whether there is room for the insertions at this many places of a text of `size` bytes, and for the
+    /// resulting text.
     fn fits(&self, places: u64, size: u64, room: EditRoom) -> bool {
         let new = self.incoming();
         let line_ends = memchr::memchr_iter(b'\n', new.as_bytes()).count();
@@ -169,12 +170,12 @@ impl<'e> Replacement<'e> {
         self.old == self.new
     }
 
-    /// The part of the old string that goes.
+    /// The part of the old string to remove.
     fn changed(&self) -> Range<usize> {
         self.prefix..self.old.len() - self.suffix
     }
 
-    /// What comes in its place.
+    /// The text to insert in its place.
     fn incoming(&self) -> &str {
         let range = self.prefix..self.new.len() - self.suffix;
         self.new.get(range).unwrap_or_default()
@@ -209,7 +210,7 @@ impl<'e> Replacement<'e> {
         })
     }
 
-    /// Looks once more, without what cannot be seen.
+    /// Searches again, ignoring invisible characters.
     fn plan_folded(
         &self,
         read: &mut ReadAt<'_>,
@@ -224,7 +225,7 @@ impl<'e> Replacement<'e> {
         self.why_missing(read, scope).map(Err)
     }
 
-    /// What is likely wrong if the old string is nowhere.
+    /// The likely mistake if the old string does not occur.
     fn why_missing(&self, read: &mut ReadAt<'_>, scope: EditScope) -> Result<EditFault> {
         let already = self.already_there(read, scope)?;
         if !already.is_empty() {
@@ -238,7 +239,7 @@ impl<'e> Replacement<'e> {
         Ok(EditFault::Missing { nearest })
     }
 
-    /// Looks once more, without the blanks around lines.
+    /// Searches again, ignoring blanks around lines.
     fn plan_trimmed(
         &self,
         read: &mut ReadAt<'_>,
@@ -274,7 +275,7 @@ impl<'e> Replacement<'e> {
         }))
     }
 
-    /// The bytes that change if the text has the old string only once without what cannot be seen.
+    /// The bytes that change if the old string occurs exactly once when invisible characters are ignored.
     fn folded_place(&self, text: &[u8]) -> Option<Range<usize>> {
         let text = Folded::new(encoding::utf8(text)?, LastBlanks::Dropped);
         let old = Folded::new(&self.old, LastBlanks::Kept);
@@ -303,7 +304,7 @@ impl<'e> Replacement<'e> {
         })
     }
 
-    /// The lines where the new string is, if that tells that the edit was made before.
+    /// The lines that contain the new string, if that shows that the edit was already made.
     fn already_there(&self, read: &mut ReadAt<'_>, scope: EditScope) -> Result<Vec<u64>> {
         if self.new.trim().chars().count() < TELLING {
             return Ok(Vec::new());
@@ -322,7 +323,7 @@ impl<'e> Replacement<'e> {
         line_numbers(read, found.places.iter().map(|place| place.range.start))
     }
 
-    /// The lines where the old string is if its line ends were spelled out by mistake.
+    /// The lines that contain the old string if its line ends were spelled out by mistake.
     fn escaped(&self, read: &mut ReadAt<'_>) -> Result<Vec<u64>> {
         if !self.old.contains("\\n") {
             return Ok(Vec::new());
@@ -364,7 +365,7 @@ fn read_all(read: &mut ReadAt<'_>, size: u64) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Where in a folded text a folded string is, if that is one place: its start and its length there.
+/// The place of a folded string in a folded text, if there is exactly one: its start and length there.
 ///
 /// Blanks at the end of the string may be those at the end of a line, which the text has lost.
 fn only_place(text: &str, old: &str) -> Option<(usize, usize)> {
@@ -396,7 +397,7 @@ fn starts(text: &str, wanted: &str) -> impl Iterator<Item = usize> {
     .take(PLACES)
 }
 
-/// What comes in, with the line ends of each place; made once for each kind.
+/// The inserted text with the line ends of each place; made once for each kind.
 struct NewText<'n> {
     new: &'n str,
     has_line_end: bool,
@@ -412,7 +413,7 @@ impl<'n> NewText<'n> {
         }
     }
 
-    /// What comes in at a place where lines with these ends go.
+    /// The inserted text at a place whose removed lines have these ends.
     fn at(&mut self, read: &mut ReadAt<'_>, offset: u64, gone: &[LineEnd]) -> Result<Arc<[u8]>> {
         let last = match gone.last() {
             _ if !self.has_line_end => LineEnd::Lf,

@@ -59,7 +59,7 @@ pub(super) enum Overlap {
 #[derive(Debug, Clone)]
 pub(super) struct WantedString<'w> {
     pub(super) text: &'w str,
-    /// The part of it that is to change, in its own bytes.
+    /// The part of it that will change, as a byte range.
     pub(super) changed: Range<usize>,
     pub(super) line_ends: LineEndMatch,
     pub(super) overlap: Overlap,
@@ -155,7 +155,7 @@ impl<'w> StringSearch<'w> {
         Ok(count)
     }
 
-    /// Drops the `\r` of each `\r\n` from here on; the byte before what is new may be such a `\r`.
+    /// Drops the `\r` of each `\r\n` from here on; the byte before the new ones may be such a `\r`.
     fn shorten(&mut self, from: usize) {
         let Some(fresh) = self.window.get_mut(from..self.filled) else {
             return;
@@ -179,7 +179,7 @@ impl<'w> StringSearch<'w> {
         self.base + (position + lost) as u64
     }
 
-    /// How much of the window is as it will be: a `\r` at its end may turn out to be half of a line end.
+    /// How much of the window is final: a `\r` at its end may turn out to be half of a line end.
     fn settled(&self) -> usize {
         let last = self.window.get(..self.filled).and_then(<[u8]>::last);
         let open = self.wanted.line_ends == LineEndMatch::Either && last == Some(&b'\r');

@@ -1,9 +1,9 @@
-//! Finds lines that differ from what is looked for only in blanks around them, and indents what comes like what goes.
+//! Finds lines that differ from the searched ones only in surrounding blanks, and indents new lines like the old ones.
 
 use std::ops::Range;
 
-/// Where a text has the lines of `old`, blanks around lines aside: the numbers of the first lines, from 0. There may be more
-/// than are told.
+/// Where a text has the lines of `old`, blanks around lines aside: the numbers of the first lines, from 0. There may be
+/// more than are returned.
 pub(crate) fn places(text: &str, old: &str, most: usize) -> Vec<usize> {
     let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
     let wanted: Vec<&str> = old.split('\n').map(str::trim).collect();
@@ -12,7 +12,7 @@ pub(crate) fn places(text: &str, old: &str, most: usize) -> Vec<usize> {
     same.map(|(line, _)| line).take(most).collect()
 }
 
-/// The bytes of so many lines from this one on, without the last line end.
+/// The bytes of this many lines from this one on, without the last line end.
 pub(crate) fn range(text: &str, first: usize, count: usize) -> Range<usize> {
     let mut start = 0;
     let mut end = 0;
@@ -28,7 +28,7 @@ pub(crate) fn range(text: &str, first: usize, count: usize) -> Range<usize> {
     start..start + lines.len()
 }
 
-/// The new lines, the first with the indentation of the line that goes, the others relative to it.
+/// The new lines: the first with the indentation of the removed line, the others relative to it.
 pub(crate) fn indented(going: &str, old: &str, new: &str) -> String {
     let indentation = indentation(going);
     let mut old = old.split('\n');

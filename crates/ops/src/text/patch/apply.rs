@@ -30,7 +30,7 @@ pub(super) fn run(
 ) -> Result<Applied> {
     refuse_pointless(path, content, patch)?;
     let (bom, body) = match content.strip_prefix(encoding::BOM) {
-        // A byte order mark that the patch does not know of stays where it is.
+        // A byte order mark that the patch does not mention stays.
         Some(body) if !readings(patch).any(|reading| reading.has_bom) => (encoding::BOM, body),
         _ => (&[][..], content),
     };
@@ -82,7 +82,7 @@ struct Placing<'a> {
     path: &'a str,
     content: &'a [u8],
     cancel: &'a Cancel,
-    /// How far the last hunk was from the place in its header; the next is likely as far.
+    /// The distance of the last hunk from the line in its header; the next one is probably as far off.
     shift: i64,
     budget: Budget,
 }
@@ -182,7 +182,7 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Says where the likeliest reading differs: at the line of its header, or where its first line is.
+    /// Says where the likeliest reading differs from the text: at the line of its header, or at its first line.
     fn mismatch(&mut self, index: usize, hunk: &ParsedHunk<'_>) -> Error {
         let top = Cursor { offset: 0, line: 0 };
         let Some(reading) = hunk.readings.first() else {
@@ -272,12 +272,12 @@ fn write_all(
 
 struct Writer<'a> {
     content: &'a [u8],
-    /// The patch knows line ends: what it adds without old lines is taken to the letter.
+    /// The patch shows line ends: lines it adds without old lines are taken literally.
     knows_line_ends: bool,
     /// The old text is copied or left out up to here.
     cursor: Cursor,
     output: Vec<u8>,
-    /// How much of the output is no line but a byte order mark.
+    /// The size of the byte order mark at the start of the output.
     head: usize,
     /// How the text's first line ends. Many hunks may ask, and the line may be long.
     first_end: LineEnd,
@@ -339,7 +339,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether `\n` in what the hunk adds means just that.
+    /// Whether `\n` in added lines is meant literally.
     fn is_literal(&self, reading: &HunkReading<'_>) -> bool {
         match reading.old {
             0 => self.knows_line_ends,
@@ -387,7 +387,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Goes over an old line, keeping it or not, and says how it ends.
+    /// Passes an old line, keeping it or not, and returns its line end.
     fn pass(&mut self, kind: HunkLineKind) -> Option<LineEnd> {
         let start = self.cursor.offset;
         let next = TextLine::at(self.content, start).map_or(start, |line| line.next);

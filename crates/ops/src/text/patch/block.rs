@@ -1,4 +1,4 @@
-//! Which lines belong to a hunk, and as what they may be read.
+//! Decides which lines belong to a hunk, and how they may be read.
 
 use super::forbidden::forbidden;
 use super::hunk::{HunkBody, HunkLineKind, HunkReading, PatchLines, kind_and_text};
@@ -29,7 +29,7 @@ pub(super) struct HunkBlock<'p> {
 pub(super) struct Readings<'p> {
     /// The likeliest first.
     pub(super) readings: Vec<HunkReading<'p>>,
-    /// Where talk may begin.
+    /// Where prose may begin.
     pub(super) talk: PatchLines<'p>,
     /// Where to go on.
     pub(super) end: PatchLines<'p>,
@@ -69,7 +69,7 @@ impl<'p> HunkBlock<'p> {
         match counted {
             Some(counted) if counted.end.line >= greedy.end.line => {
                 readings.push(self.reading(counted));
-                // What it leaves out is passed: it must be no change, and no header of another file.
+                // The lines that it leaves out are skipped: they must not be changes or headers of another file.
                 if counted.end.line > greedy.end.line && is_prose(self.between(greedy, counted)) {
                     readings.push(self.reading(greedy));
                 }
@@ -107,8 +107,8 @@ impl<'p> HunkBlock<'p> {
         Err(malformed(self.start.line, UNEVEN))
     }
 
-    /// Right counts decide, even if context that lost its space looks like a fence or a header. Others are only tried
-    /// if what they leave out is neither a change nor a name.
+    /// Correct counts decide, even if context that lost its space looks like a fence or a header. Other counts are only
+    /// tried if what they leave out is neither a change nor a name.
     fn beyond_ends(&self, lost: Run<'p>, greedy: Run<'p>, whole: Run<'p>) -> Readings<'p> {
         let mut readings = vec![self.verbatim(lost)];
         let more = self.between(greedy, lost);
@@ -205,7 +205,7 @@ impl<'p> HunkBlock<'p> {
         Run { end }
     }
 
-    /// Tells whether a line is certainly none of a hunk; `after` is what follows it.
+    /// Tells whether a line certainly does not belong to a hunk; `after` is what follows it.
     fn ends_hunk(&self, line: &[u8], after: PatchLines<'p>) -> bool {
         let names = || {
             let mut ahead = after;

@@ -1,5 +1,5 @@
-//! Diffs as models write them, and what has to become of each: applied as meant, or refused with enough to go on. None is
-//! applied in another way.
+//! Diffs as models write them, and the expected result of each: applied as meant, or refused with enough help to
+//! continue. None is applied in another way.
 
 use super::{apply, files};
 use crate::context::Cancel;

@@ -15,7 +15,7 @@ pub(super) struct ParsedHunk<'p> {
     pub(super) readings: Vec<HunkReading<'p>>,
 }
 
-/// What the lines of a hunk may be.
+/// How the lines of a hunk may be read.
 #[derive(Debug)]
 pub(super) struct HunkReading<'p> {
     body: HunkBody<'p>,
@@ -30,7 +30,7 @@ pub(super) struct HunkReading<'p> {
     pub(super) changed: usize,
     /// An old line ends in `\r`: old lines are compared to the letter.
     pub(super) old_carriage_returns: bool,
-    /// Some line ends in `\r` while others do not: it knows about line ends.
+    /// Some lines end in `\r` and others do not, so the hunk shows line ends.
     pub(super) carriage_returns: bool,
     /// Some old line starts with a byte order mark.
     pub(super) has_bom: bool,
@@ -212,7 +212,7 @@ pub(super) fn kind_and_text(line: &[u8]) -> Option<(HunkLineKind, &[u8])> {
     }
 }
 
-/// What became of the patch's own line ends on its way here.
+/// What happened to the patch's own line ends on its way here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineTransport {
     /// They are as the patch was made.

@@ -1,10 +1,12 @@
 //! Unified diffs and their relatives, as programs and as models write them.
 //!
-//! How a patch is written is forgiven, the place it goes to is not: its old lines must be in the text, in one place, or at the
-//! very line its header names. Nothing is guessed or fuzzed, and what does not fit changes nothing. What a patch can ask
-//! for besides changing lines (renames, modes, links, binary content, deletion) is refused by name.
+//! The way a patch is written is treated leniently, the place it applies to strictly: its old lines must be in the
+//! text, either in exactly one place or at the line that its header names. Nothing is guessed or fuzzed, and what does
+//! not fit changes nothing. What a patch can ask for besides changing lines (renames, modes, links, binary content,
+//! deletion) is refused by name.
 //!
-//! Line ends of the text stay as they are, and so does a missing newline at its end, unless the patch says that it knew.
+//! Line ends of the text stay as they are, and so does a missing newline at its end, unless the patch shows that it
+//! means to change them.
 
 mod apply;
 mod block;

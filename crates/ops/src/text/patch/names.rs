@@ -1,4 +1,4 @@
-//! Which file a part of a patch is for: the names in headers, and those that talk before a SEARCH block may hold.
+//! Which file a part of a patch is for: the names in headers and in the prose before a SEARCH block.
 
 use memchr::memchr;
 
@@ -6,7 +6,7 @@ use crate::text::excerpt;
 
 /// The most bytes of a name that are kept; no path is longer.
 const NAME_MAX: usize = 4096;
-/// What a header calls a file that is not there.
+/// The name that headers use for a file that does not exist.
 const NOTHING: &[u8] = b"/dev/null";
 
 pub(super) const BAD_QUOTES: &str = "the name in quotes is not written as git writes it (`\"b/\\303\\244.txt\"`); write it \
@@ -126,7 +126,7 @@ fn escaped(bytes: &mut impl Iterator<Item = u8>) -> Option<u8> {
     }
 }
 
-/// What a line of talk before a SEARCH block says of its file.
+/// What a line of prose before a SEARCH block says about its file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TalkLine {
     /// Nothing: it is empty, or a fence.

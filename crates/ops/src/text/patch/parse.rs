@@ -1,9 +1,9 @@
-//! From the words of a patch to its files and hunks.
+//! Parses a patch into files and hunks.
 //!
 //! Models write patches from memory: counts are off, headers are bare or missing, prose and fences stand around. What a
-//! line is may then be read in more than one way. A hunk therefore has readings, the likeliest first, and the text that
-//! is patched decides: a reading counts only if its old lines are. A reading that would leave out a line that may be a
-//! change is none.
+//! line is may then be read in more than one way. A hunk therefore has several readings, the likeliest first, and the
+//! text that is patched decides: a reading counts only if its old lines are in the text. A reading that leaves out a
+//! possible change does not count.
 //!
 //! A hunk keeps its lines as they stand in the patch; they are cut again when it is applied, so that a patch of millions
 //! of lines costs no memory but its own.
@@ -35,7 +35,7 @@ pub struct FilePatch<'p> {
     pub name: Option<String>,
     /// The line of the patch where it begins.
     line: usize,
-    /// The old file is nothing: there must be none yet.
+    /// The old file is `/dev/null`: there must be none yet.
     pub(super) creates: bool,
     pub(super) hunks: Vec<ParsedHunk<'p>>,
 }
@@ -110,7 +110,7 @@ fn has_hunk_marks(text: &[u8]) -> bool {
     std::iter::from_fn(|| lines.next()).any(|line| line.starts_with(b"@@") || is_search(line))
 }
 
-/// Two parts for one file are one. Of parts without a name nobody knows.
+/// Two parts for one file are merged. Parts without a name stay apart.
 fn merged(files: Vec<FilePatch<'_>>) -> Vec<FilePatch<'_>> {
     let mut merged: Vec<FilePatch<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -133,7 +133,7 @@ struct Parser<'p> {
     bare: bool,
     /// A part that a `diff` or `Index:` line begins. Names may follow; a hunk that follows is of this part.
     announced: Option<FilePatch<'p>>,
-    /// Where the talk before this place began.
+    /// Where the prose before this place began.
     talk: PatchLines<'p>,
 }
 
@@ -162,7 +162,7 @@ impl<'p> Parser<'p> {
         Err(malformed(self.source.line, reason))
     }
 
-    /// A line outside of hunks: a header, something to refuse, or talk.
+    /// A line outside of hunks: a header, something to refuse, or prose.
     fn line(&mut self, line: &'p [u8]) -> Result<()> {
         if let Some(thing) = forbidden(line) {
             return self.refuse(format!(
@@ -218,7 +218,7 @@ impl<'p> Parser<'p> {
         });
     }
 
-    /// What is no header and no hunk must be talk: nothing that may be a change is passed over.
+    /// What is neither a header nor a hunk must be prose: nothing that may be a change is skipped.
     fn check_talk(&self, line: &[u8]) -> Result<()> {
         self.check_literal(line)?;
         if is_replace(line) {
@@ -377,8 +377,8 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// The name in the talk before a SEARCH block: alone in the line before, but for fences and empty lines. Where a name
-    /// may be elsewhere, the block is not for the file before it without more ado.
+    /// The name in the prose before a SEARCH block: alone in the line before it, ignoring fences and empty lines. If
+    /// another line may hold a name, the block is not simply assigned to the previous file.
     fn name_in_talk(&self) -> Result<Option<String>> {
         let talk = self.talk.before_last_line(self.source);
         let mut has_name = false;
@@ -453,7 +453,7 @@ pub(super) struct HunkRange {
 }
 
 impl HunkHeader {
-    /// The numbers, if all of them are there; what else follows `@@` is talk.
+    /// The numbers, if all of them are there; anything else after `@@` is prose.
     fn parse(line: &[u8]) -> Option<HunkHeader> {
         let rest = line.strip_prefix(b"@@ -")?;
         let (old, rest) = HunkRange::parse(rest)?;

@@ -1,4 +1,4 @@
-//! Where a hunk's old lines are in a text.
+//! Finds a hunk's old lines in a text.
 
 use memchr::memchr;
 
@@ -131,7 +131,7 @@ pub(super) fn compare<'p, 't>(
         }
         line += 1;
         if budget.is_spent() {
-            // Nobody knows, so it does not fit.
+            // This is unknown, so it does not match.
             return differs(line, &wanted, None);
         }
     }
