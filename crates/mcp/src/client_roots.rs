@@ -13,28 +13,28 @@ use crate::questions::Questions;
 /// How long calls wait for the client to say where it works.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is known of a client's directories.
+/// What is known about a client's directories.
 #[derive(Debug, Default)]
 pub(crate) struct ClientRoots(watch::Sender<Known>);
 
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// How many questions are under way.
+    /// How many questions are pending.
     asking: usize,
-    /// What it said last.
+    /// Its last answer.
     uris: Option<Arc<[String]>>,
-    /// That, as far as it is served, and by what it was judged.
+    /// The part of it that is served, and the endpoint by which that was judged.
     narrowed: Option<Arc<HostDirectories>>,
     judged_by: Option<Service>,
 }
 
 impl ClientRoots {
-    /// Says that the client will be asked: calls that come from now on wait for its answer.
+    /// Announces that the client will be asked: later calls wait for its answer.
     pub(crate) fn begin(&self) {
         self.0.send_modify(|known| known.asking += 1);
     }
 
-    /// Asks the client, and keeps what it says.
+    /// Asks the client, and keeps its answer.
     pub(crate) async fn ask(
         &self,
         questions: &Arc<Questions>,
@@ -61,7 +61,7 @@ impl ClientRoots {
         });
     }
 
-    /// What is known once no question is under way, or the patience is over.
+    /// The known answer once no question is pending, or once waiting took too long.
     async fn settled(&self) -> Known {
         let mut receiver = self.0.subscribe();
         let settled = receiver.wait_for(|known| known.asking == 0);
@@ -72,11 +72,12 @@ impl ClientRoots {
         }
     }
 
-    /// What the client said, once it did, as far as `service` serves it.
+    /// The client's answer, if there is one, limited to what `service` serves.
     pub(crate) async fn narrowed(&self, service: &Service) -> Option<Arc<HostDirectories>> {
         let known = self.settled().await;
         let uris = known.uris?;
-        // Security: directories are known by their place among the roots, so they are looked at again for other roots.
+        // Security: directories are stored by their index among the roots, so they are judged again if the roots
+        // change.
         if known.judged_by.is_some_and(|own| own.is_same(service)) {
             return known.narrowed;
         }
@@ -94,14 +95,14 @@ async fn answer(questions: &Arc<Questions>, outbox: &Arc<dyn Outbox>) -> Option<
     question.answer().await?.ok()
 }
 
-/// The URIs of an answer; `None` if it is none.
+/// The URIs of an answer; `None` if it is not an answer.
 fn uris(answer: &Value) -> Option<Vec<String>> {
     let roots = answer.get("roots")?.as_array()?;
     let uris = roots.iter().filter_map(|root| root.get("uri")?.as_str());
     Some(uris.map(str::to_owned).collect())
 }
 
-/// Looks at directories, which may wait.
+/// Reads directories, which may block.
 async fn narrowed(service: &Service, uris: &Arc<[String]>) -> Option<Arc<HostDirectories>> {
     let (service, uris) = (service.clone(), Arc::clone(uris));
     let named = uris.len();

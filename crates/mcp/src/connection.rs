@@ -26,12 +26,12 @@ use crate::revision::{Greeting, Lifecycle};
 use crate::server::Server;
 use crate::subscriptions::{self, WatchedResources};
 
-/// Where our notifications and questions go; replies take another way.
+/// Where our notifications and questions go; replies are returned instead.
 pub trait Outbox: fmt::Debug + Send + Sync {
-    /// Sends a message if that needs no waiting; says whether it did.
+    /// Sends a message if that needs no waiting; returns whether it did.
     fn try_send(&self, message: Vec<u8>) -> bool;
 
-    /// Sends a message; says whether somebody reads it.
+    /// Sends a message; returns whether there is still a reader.
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
 }
 
@@ -66,12 +66,12 @@ pub struct Response {
     pub message: Vec<u8>,
     /// The code if it is an error of the protocol.
     pub error: Option<ErrorCode>,
-    /// The room of a large message in the budget of bytes, to be kept until it is written.
+    /// The room of a large message in the byte budget, kept until it is written.
     pub held: Option<ops::Reserved>,
 }
 
-/// A request that is being served. It ends without a reply if the client cancels it. If dropped, it is cancelled but still
-/// runs to its end, which is when it is logged and counted.
+/// A request that is being served. It ends without a reply if the client cancels it. Dropping it cancels the request,
+/// which still runs to its end to be logged and counted.
 pub type Serving = FinishOnDrop<Option<Response>>;
 
 /// A client.
@@ -80,31 +80,31 @@ pub struct Connection {
     server: LiveServer,
     /// Whether answers to our questions can come back on it.
     hears_answers: bool,
-    /// Cancelled once nobody reads replies any more; requests that come later are cancelled from the start.
+    /// Cancelled once nobody reads replies any more; later requests are cancelled from the start.
     closed: CancellationToken,
     lifecycle: Mutex<Lifecycle>,
     running: Mutex<HashMap<RequestId, Arc<RunningRequest>>>,
     questions: Arc<Questions>,
-    /// The way for what belongs to no request, if the connection lasts.
+    /// The way for messages that belong to no request, if the connection lasts.
     common: Option<Arc<dyn Outbox>>,
     watched: WatchedResources,
     roots: ClientRoots,
 }
 
 impl Connection {
-    /// A client of which nothing is known yet.
+    /// A client about which nothing is known yet.
     #[must_use]
     pub fn new(server: impl Into<LiveServer>) -> Arc<Connection> {
         Connection::with(server.into(), Lifecycle::default(), None)
     }
 
-    /// A client of which nothing is known yet, and that can be told what belongs to no request.
+    /// A client about which nothing is known yet, and that can receive messages that belong to no request.
     #[must_use]
     pub fn lasting(server: impl Into<LiveServer>, common: Arc<dyn Outbox>) -> Arc<Connection> {
         Connection::with(server.into(), Lifecycle::default(), Some(common))
     }
 
-    /// A client that makes one request over HTTP, outside of a session, in the revision that a header names.
+    /// A client that makes one HTTP request outside of a session, in the revision that a header names.
     #[must_use]
     pub fn for_one_request(server: impl Into<LiveServer>, revision: &str) -> Arc<Connection> {
         let lifecycle = Lifecycle {
@@ -143,8 +143,8 @@ impl Connection {
         }
     }
 
-    /// Serves a request; refuses one whose id another still has. If that one was cancelled, it gets no reply, and this one
-    /// begins when it has ended.
+    /// Serves a request; refuses one whose id is still in use. If the earlier request was cancelled, it gets no reply,
+    /// and this one begins when it has ended.
     pub fn serve(
         self: &Arc<Connection>,
         request: Request,
@@ -184,8 +184,8 @@ impl Connection {
         }
     }
 
-    /// Asks the client which directories it works in, when it says that it knows or that they changed. Only of use if
-    /// clients see paths on the host.
+    /// Asks the client which directories it works in, when it says that it knows or that they changed. Only needed if
+    /// clients use host paths.
     pub fn follow_roots(
         self: &Arc<Connection>,
         notification: &Notification,
@@ -220,7 +220,7 @@ impl Connection {
         self.roots.narrowed(service).await
     }
 
-    /// Tells a client that was greeted of another list of tools, if it can be told what belongs to no request.
+    /// Tells a greeted client that the list of tools changed, if it can receive messages that belong to no request.
     pub fn tell_tools_changed(&self) {
         let is_greeted = self.lifecycle().greeting.is_some();
         let Some(common) = self.common.as_ref().filter(|_| is_greeted) else {
@@ -231,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// What the client is told of a message that is refused.
+    /// The reply to a refused message.
     #[must_use]
     pub fn refusal(&self, refused: &Refused) -> Vec<u8> {
         match refused.id() {
@@ -245,24 +245,24 @@ impl Connection {
         self.questions.answered(answer);
     }
 
-    /// Cancels everything that runs, because nobody reads the replies any more.
+    /// Cancels all running requests, because nobody reads the replies any more.
     pub fn hang_up(&self) {
         self.watched.end_all();
         self.questions.close();
         self.closed.cancel();
     }
 
-    /// Ends all questions, because no answer can come any more. Requests run on.
+    /// Ends all questions, because no answer can arrive any more. Requests keep running.
     pub fn end_questions(&self) {
         self.questions.close();
     }
 
-    /// Tells of no more changes, because the connection ends. Requests run on.
+    /// Stops reporting changes, because the connection ends. Requests keep running.
     pub fn end_subscriptions(&self) {
         self.watched.end_all();
     }
 
-    /// The way for what belongs to no request.
+    /// The way for messages that belong to no request.
     pub(crate) fn common(&self) -> Option<&Arc<dyn Outbox>> {
         self.common.as_ref()
     }
@@ -277,7 +277,7 @@ impl Connection {
         !self.running().is_empty()
     }
 
-    /// What it has of the endpoint, now and later.
+    /// Its part of the endpoint, now and after reloads.
     pub(crate) fn server(&self) -> &LiveServer {
         &self.server
     }
@@ -288,7 +288,7 @@ impl Connection {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a client that accepts questions is asked on this connection.
+    /// How a client that accepts questions can be asked on this connection.
     pub(crate) fn asks_by(&self, is_newest: bool) -> AskBy {
         if is_newest {
             AskBy::Result
@@ -345,7 +345,7 @@ impl Connection {
 /// A request that is being served.
 #[derive(Debug)]
 struct RunningRequest {
-    /// Cancelled once its client does not want the reply any more.
+    /// Cancelled once its client no longer wants the reply.
     gone: CancellationToken,
     /// Notified when it has ended; the request that took over its id waits for that.
     ended: Notify,
@@ -361,7 +361,7 @@ struct InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        // One that took over the id keeps it.
+        // A request that took over the id keeps it.
         if let Entry::Occupied(holder) = self.connection.running().entry(self.id.clone())
             && Arc::ptr_eq(holder.get(), &self.request)
         {
@@ -371,7 +371,7 @@ impl Drop for InUse {
     }
 }
 
-/// What belongs to one request: where it came from and the way back to its client.
+/// The context of one request: where it came from and the way back to its client.
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     pub(crate) connection: Arc<Connection>,

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// Work that always reaches its end, because that is when it is logged and counted. If dropped (the client hung up), the work
-/// is told to stop and finishes in a task of its own.
+/// Work that always reaches its end, because it is logged and counted there. If this is dropped (the client hung up),
+/// the work is asked to stop and finishes in its own task.
 pub struct FinishOnDrop<T: Send + 'static> {
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     hung_up: CancellationToken,

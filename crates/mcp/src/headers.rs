@@ -1,8 +1,8 @@
-//! What a request over HTTP says in its headers, and whether its body says the same.
+//! Reads the headers of an HTTP request, and checks that they agree with its body.
 //!
-//! Proxies route by headers: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`. From 2026-07-28 on they
-//! are required. In every revision those that are there have to agree with the body, so that nobody passes a proxy with
-//! one and is served by the other.
+//! Proxies route by headers: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`. From 2026-07-28 on
+//! they are required. In every revision, headers that are present have to agree with the body. Otherwise a request
+//! could pass a proxy by its headers and be served by its body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,16 +19,16 @@ use crate::revision::{self, DISCOVER, Meta, UNSAID};
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// As messages show them.
+/// Their spelling in messages.
 const SHOWN_METHOD: &str = "Mcp-Method";
 const SHOWN_NAME: &str = "Mcp-Name";
 const PARAM: &str = "Mcp-Param-";
-/// As the names of headers are kept.
+/// Their spelling as header names.
 const PARAM_LOWER: &str = "mcp-param-";
-/// How a value that no header can hold is written in one.
+/// How a header encodes a value that it cannot hold as it is.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// What the headers of a request mean for it.
+/// What the headers say about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The revision that the headers name, or the one that is meant if they name none.
@@ -37,7 +37,7 @@ pub struct Judged {
     pub is_legacy: bool,
     /// Whether the request names its revision itself, so that errors have a status of their own.
     names_revision: bool,
-    /// Whether it lacks what introduces a client.
+    /// Whether it lacks the fields that introduce a client.
     is_incomplete: bool,
 }
 
@@ -78,7 +78,7 @@ impl HeaderFault {
     }
 }
 
-/// Judges a request that has no body.
+/// Checks a request without a body.
 pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, HeaderFault> {
     let named = named_revision(headers)?;
     check_known(named)?;
@@ -91,7 +91,7 @@ pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, HeaderFault> {
     })
 }
 
-/// Judges a message by its headers.
+/// Checks a message against its headers.
 pub fn judge(
     headers: &HeaderMap,
     message: &Message,
@@ -139,7 +139,7 @@ fn named_revision(headers: &HeaderMap) -> Result<Option<&str>, HeaderFault> {
     let mut values = headers.get_all(REVISION).iter();
     let (first, second) = (values.next(), values.next());
     if second.is_some() {
-        // Two values: a proxy could go by either.
+        // With two values, a proxy could use either one.
         let fault = "Bad Request: there is more than one MCP-Protocol-Version header";
         return Err(HeaderFault::Text(fault.to_owned()));
     }
@@ -158,7 +158,7 @@ fn check_known(named: Option<&str>) -> Result<(), HeaderFault> {
     }
 }
 
-/// A greeting may leave the header out: nothing is agreed on yet.
+/// `initialize` may omit the header: nothing is agreed on yet.
 fn check_greeting(
     named: Option<&str>,
     params: Option<&Params>,
@@ -272,7 +272,7 @@ fn check_name(
         }
         (None, _) => Ok(()),
         (Some(value), Some(name)) => check_value(SHOWN_NAME, value, name),
-        // A proxy could go by it.
+        // A proxy could route by it.
         (Some(_), None) => {
             let method = shortened(method);
             Err(format!(
@@ -282,8 +282,8 @@ fn check_name(
     }
 }
 
-/// Compares arguments with the headers that repeat them. A tool's schema marks those that have to be repeated; others may
-/// be.
+/// Compares arguments with the headers that repeat them. A tool's schema marks the arguments that must be repeated;
+/// others may be.
 fn check_params(
     headers: &HeaderMap,
     schema: Option<&JsonObject>,
@@ -319,7 +319,7 @@ fn check_params(
     check_unmarked(headers, arguments.and_then(Value::as_object), is_marked)
 }
 
-/// Compares the headers that no schema asks for. One that repeats no argument is refused: a proxy could go by it.
+/// Compares the headers that no schema asks for. One that repeats no argument is refused: a proxy could route by it.
 fn check_unmarked(
     headers: &HeaderMap,
     arguments: Option<&JsonObject>,
@@ -354,7 +354,7 @@ fn marked(schema: &JsonObject) -> Vec<(&str, &str)> {
     marked.collect()
 }
 
-/// A plain value as a header has it.
+/// A plain value as it appears in a header.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -385,7 +385,7 @@ fn decoded(value: &str) -> Option<String> {
     }
 }
 
-/// The one value of a header. A second one could be what a proxy decides by.
+/// The one value of a header. A proxy could use a second one.
 fn only_value<'headers>(
     headers: &'headers HeaderMap,
     header: impl AsHeaderName,

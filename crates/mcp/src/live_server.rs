@@ -1,5 +1,5 @@
-//! What a client has of an endpoint, while the operator may change it: connections keep this, and each request takes what
-//! is in force when it begins.
+//! A client's part of an endpoint that the operator may change. Connections keep this, and each request uses the
+//! version in force when it begins.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -32,12 +32,12 @@ struct ChangeCounts {
 pub enum AccessChange {
     /// The same roots, paths and rights.
     Same,
-    /// Others: what it began to watch has to be asked for anew.
+    /// Something else: the client has to subscribe again to what it watched.
     Changed,
 }
 
 impl LiveServer {
-    /// Serves what `server` is, until it is replaced.
+    /// Serves `server` until it is replaced.
     #[must_use]
     pub fn new(server: Server) -> LiveServer {
         LiveServer {
@@ -48,14 +48,14 @@ impl LiveServer {
         }
     }
 
-    /// What is in force now. A request keeps it to its end.
+    /// The server in force now. A request keeps it to its end.
     #[must_use]
     pub fn now(&self) -> Server {
         let current = self.inner.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts another server in force; says whether its list of tools is another one. Who listens is told.
+    /// Puts another server in force; returns whether its list of tools differs. Listeners are told.
     pub fn replace(&self, server: Server, access: AccessChange) -> bool {
         let before = self.now();
         let tools = |server: &Server| server.service().catalogue().listed().to_vec();
@@ -72,18 +72,18 @@ impl LiveServer {
         has_other_tools
     }
 
-    /// Ends everything that is listened to, because somebody who listens may have lost the right to.
+    /// Ends all subscriptions, because a listener may have lost the right to them.
     pub fn cut(&self) {
         self.inner.changes.send_modify(|changes| changes.cuts += 1);
     }
 
-    /// Tells whether both are the same one.
+    /// Tells whether both are the same server.
     #[must_use]
     pub fn is_same(&self, other: &LiveServer) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Follows what changes from now on.
+    /// Follows changes from now on.
     #[must_use]
     pub fn follow(&self) -> Following {
         let receiver = self.inner.changes.subscribe();
@@ -104,7 +104,7 @@ impl fmt::Debug for LiveServer {
     }
 }
 
-/// Somebody who wants to know what changes.
+/// A receiver of changes.
 #[derive(Debug, Clone)]
 pub struct Following {
     receiver: watch::Receiver<ChangeCounts>,
@@ -116,14 +116,14 @@ pub struct Following {
 pub enum LiveChange {
     /// The list of tools.
     Tools,
-    /// What may be reached.
+    /// What clients may reach.
     Access,
-    /// Whoever listens has to come back.
+    /// Listeners have to subscribe again.
     Cut,
 }
 
 impl Following {
-    /// Waits for the next change. Without anybody who could make one, that is for ever.
+    /// Waits for the next change; for ever, if nothing can change any more.
     pub async fn next(&mut self) -> LiveChange {
         loop {
             let now = *self.receiver.borrow_and_update();
@@ -136,7 +136,7 @@ impl Following {
         }
     }
 
-    /// Waits until what was begun has to be begun anew.
+    /// Waits until subscriptions have to be made again.
     pub(crate) async fn access_changed(&mut self) {
         while self.next().await == LiveChange::Tools {}
     }

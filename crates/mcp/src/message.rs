@@ -21,18 +21,18 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The most values one message may have: each takes hundreds of bytes while it is read, whatever its own size.
 const MAX_VALUES: usize = 100_000;
 
-/// The request that lasts, and tells what changes until it ends.
+/// The request that stays open and reports changes until it ends.
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 
 /// How deep values may be nested: the limit of serde_json.
 const MAX_LEVELS: usize = 127;
 
-/// What the bytes of a message are.
+/// What the bytes of a line or body turned out to be.
 #[derive(Debug)]
 pub enum Incoming {
     /// A message to be served.
     Message(Message),
-    /// Nothing that wants an answer: an empty line, or a notification that cannot be read.
+    /// Nothing that needs an answer: an empty line, or an unreadable notification.
     Nothing,
     /// Not a message; the client is told why.
     Refused(Refused),
@@ -41,9 +41,9 @@ pub enum Incoming {
 /// A message.
 #[derive(Debug)]
 pub enum Message {
-    /// It wants a reply.
+    /// It expects a reply.
     Request(Request),
-    /// It wants none.
+    /// It expects no reply.
     Notification(Notification),
     /// It answers a question of ours.
     Answer(Answer),
@@ -52,16 +52,16 @@ pub enum Message {
 /// A request.
 #[derive(Debug)]
 pub struct Request {
-    /// What the client calls it.
+    /// Its id.
     pub id: RequestId,
-    /// What it asks for.
+    /// The method it calls.
     pub method: String,
     /// Its parameters.
     pub params: Params,
 }
 
 impl Request {
-    /// Whether it is how a client begins that greets.
+    /// Whether it is `initialize`.
     #[must_use]
     pub fn greets(&self) -> bool {
         revision::greets(Some(&self.method), &self.params)
@@ -69,13 +69,13 @@ impl Request {
 }
 
 impl Request {
-    /// Whether it only waits for news, until its client hangs up.
+    /// Whether it only waits for changes, until its client hangs up.
     #[must_use]
     pub fn listens(&self) -> bool {
         self.method == LISTEN
     }
 
-    /// Whether its client wants to hear something before the reply: how far the work is, or what changes.
+    /// Whether its client expects messages before the reply: progress or changes.
     #[must_use]
     pub fn wants_notifications(&self) -> bool {
         let meta = self.params.meta();
@@ -86,7 +86,7 @@ impl Request {
 /// A notification.
 #[derive(Debug)]
 pub struct Notification {
-    /// What it tells.
+    /// Its method.
     pub method: String,
     /// Its parameters.
     pub params: Params,
@@ -102,7 +102,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The refusal of an answer that nobody asked for.
+    /// The refusal of an unsolicited answer.
     #[must_use]
     pub fn unasked(reason: &'static str) -> Vec<u8> {
         result::error(None, &ErrorData::invalid_request(reason, None))
@@ -135,13 +135,13 @@ impl Params {
         self.get(name)?.as_str()
     }
 
-    /// What the message says beside its params proper.
+    /// The message's `_meta`.
     #[must_use]
     pub fn meta(&self) -> Option<&JsonObject> {
         self.get("_meta")?.as_object()
     }
 
-    /// How many bytes the message has that they came with.
+    /// The size in bytes of the message that they came with.
     #[must_use]
     pub fn message_size(&self) -> usize {
         self.size
@@ -182,7 +182,7 @@ impl Refused {
         result::error(self.id(), &self.error)
     }
 
-    /// What the client is told if a request with the same id still runs: the one reply with that id belongs to it.
+    /// The reply if a request with the same id is still running: the only reply with that id belongs to that request.
     pub(crate) fn reply_beside(&self, running: &RequestId) -> Vec<u8> {
         let (reason, id) = (self.reason(), shown(running));
         let message = format!(
@@ -237,7 +237,7 @@ pub fn too_large(outline: Outline, most: usize) -> Refused {
     Refused::new(ErrorCode::INVALID_REQUEST, message, outline)
 }
 
-/// What is the matter with a message that is larger than the limit, on every transport.
+/// The error for a message that is larger than the limit, on every transport.
 #[must_use]
 pub fn larger_than(most: usize) -> String {
     format!(
@@ -272,7 +272,7 @@ fn misshapen(what: &str) -> Incoming {
 
 fn unreadable(mistake: &serde_json::Error) -> String {
     let mistake = mistake.to_string();
-    // It may be JSON, but serde_json stopped before its end.
+    // It may be valid JSON, but serde_json stopped before its end.
     if mistake.starts_with("recursion limit exceeded") {
         return format!(
             "Parse error: the message is nested more than {MAX_LEVELS} levels deep; send less at once"
@@ -322,7 +322,7 @@ fn behind_string(mut bytes: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The fields of a message, whatever they hold.
+/// The fields of a message, whatever their types.
 #[derive(Default)]
 struct Envelope {
     jsonrpc: Option<Value>,
@@ -354,7 +354,7 @@ impl Envelope {
         if self.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
             return Some("jsonrpc has to be \"2.0\"".into());
         }
-        // A proxy may go by the one value, and the server by the other.
+        // A proxy may use one value, and the server the other.
         if let Some(key) = self.repeated.key() {
             let key = shortened(key);
             return Some(

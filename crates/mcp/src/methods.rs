@@ -1,4 +1,4 @@
-//! What clients can ask for: one match over the methods, for every revision and every transport.
+//! The methods that clients can call: one match over them, for every revision and every transport.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl AgreedRequest<'_> {
         }
     }
 
-    /// Fails if the operator has suspended the client. Calls are refused on their own road, where they are recorded.
+    /// Fails if the operator has suspended the client. Tool calls are refused in `toolset`, where they are recorded.
     pub(crate) fn refuse_suspended(&self) -> Result<(), ErrorData> {
         let service = self.context.server.service();
         if service.is_suspended(&self.context.origin.allowance()) {
@@ -180,7 +180,7 @@ impl AgreedRequest<'_> {
         Ok(caller)
     }
 
-    /// Who makes the call, and the resources that it will have begun to watch.
+    /// The caller, and the resources that the call will have begun to watch.
     pub(crate) fn watching_caller(
         self,
         mut params: Params,
@@ -245,7 +245,7 @@ impl AgreedRequest<'_> {
     }
 }
 
-/// What a client brings back to a question that ended its earlier call.
+/// What a client sends back after a question ended its earlier call.
 fn answers(params: &mut Params) -> Result<Option<Answers>, ErrorData> {
     let responses = match params.take("inputResponses") {
         None | Some(Value::Null) => InputResponses::default(),
@@ -263,7 +263,7 @@ pub(crate) fn invalid_params(message: impl Into<String>) -> ErrorData {
     ErrorData::invalid_params(message.into(), None)
 }
 
-/// Makes the messages that answer a call of a tool.
+/// Encodes the replies to tool calls.
 struct ToolEncoder<'call> {
     id: Cow<'call, RequestId>,
     wording: Wording,
@@ -277,7 +277,7 @@ impl Encoder for ToolEncoder<'_> {
                 result::tool_result(&self.id, result, self.wording, self.links)
             }
             CallOutcome::Question(question) => result::result(&self.id, question),
-            // Only other methods fail so.
+            // Only other methods can fail like this.
             CallOutcome::Refused(_) => Vec::new(),
         }
     }

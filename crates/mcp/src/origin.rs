@@ -1,4 +1,4 @@
-//! Where a request comes from, as its transport knows it: whose turn and whose allowance it takes, and what the log says.
+//! The origin of a request as its transport knows it: the account for turns and allowance, and the name for the log.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toolset::AccountKind;
 
-/// How long a call waits for room for its reply if others have to be served beside it. Not long: it has one of the few
+/// How long a call waits for room for its reply if other clients are served too. Not long: it occupies one of the few
 /// threads for heavy work meanwhile.
 const BRIEFLY: Duration = Duration::from_millis(250);
 /// How long a call on stdio waits for room: in practice until its own time limit.
@@ -30,7 +30,7 @@ pub struct HttpClient {
     host: Arc<str>,
     /// The operator's name for its token.
     pub token: Option<Arc<str>>,
-    /// What tells the subject of its access token from all others, if it has one.
+    /// Identifies the subject of its access token, if it has one.
     pub subject: Option<Arc<str>>,
     /// The session it is in.
     pub session: Option<Arc<str>>,
@@ -45,7 +45,7 @@ impl Origin {
         }
     }
 
-    /// What that account stands for.
+    /// What kind of account that is.
     pub(crate) fn account_kind(&self) -> AccountKind {
         match self {
             Origin::Stdio => AccountKind::Connection,
@@ -96,13 +96,13 @@ impl Origin {
 }
 
 impl HttpClient {
-    /// A client that calls from this address itself.
+    /// A client that calls directly from this address.
     #[must_use]
     pub fn at(address: SocketAddr) -> HttpClient {
         HttpClient::new(address.to_string(), address.ip())
     }
 
-    /// A client that a proxy speaks for.
+    /// A client behind a proxy.
     #[must_use]
     pub fn behind_proxy(address: IpAddr) -> HttpClient {
         HttpClient::new(address.to_string(), address)
@@ -122,7 +122,7 @@ impl HttpClient {
         self.token.as_ref().or(self.session.as_ref())
     }
 
-    /// The account whose bytes it uses: its token, else the host it calls from.
+    /// The account that its bytes count for: its token, else the host it calls from.
     #[must_use]
     pub fn allowance(&self) -> Arc<str> {
         Arc::clone(self.token.as_ref().unwrap_or(&self.host))

@@ -52,7 +52,7 @@ impl OutlineSearch {
         }
     }
 
-    /// Says what was found once the whole message was scanned.
+    /// Returns what was found once the whole message was scanned.
     #[must_use]
     pub fn finish(self) -> Outline {
         Outline {

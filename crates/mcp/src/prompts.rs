@@ -76,7 +76,7 @@ impl AgreedRequest<'_> {
         }
     }
 
-    /// The root whose paths are wanted for a prompt.
+    /// The root whose paths can complete a prompt's argument.
     pub(crate) fn completed_root(
         &self,
         prompt: &str,
@@ -94,7 +94,7 @@ impl AgreedRequest<'_> {
         self.prompt_root(root.map(str::to_owned))
     }
 
-    /// The names of roots that go on with what is typed.
+    /// The names of roots that start with what was typed.
     pub(crate) fn completed_roots(
         &self,
         prompt: &str,
@@ -129,7 +129,7 @@ impl AgreedRequest<'_> {
     }
 }
 
-/// The arguments of a prompt: texts, as the protocol has it.
+/// The arguments of a prompt, which the protocol defines as texts.
 fn arguments(params: &Params) -> Result<Vec<(String, String)>, ErrorData> {
     let given = match params.get("arguments") {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -148,7 +148,7 @@ fn arguments(params: &Params) -> Result<Vec<(String, String)>, ErrorData> {
         let value = value
             .as_str()
             .ok_or_else(|| invalid_params(format!("{name} has to be a string")))?;
-        // Clients send an empty text for what a person left out.
+        // Clients send an empty text for an argument that the user left out.
         if !value.is_empty() {
             arguments.push((name.clone(), value.to_owned()));
         }

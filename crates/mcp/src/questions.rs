@@ -24,7 +24,7 @@ struct PendingAnswers {
 }
 
 impl Questions {
-    /// Asks the client something; `None` if nobody reads the question.
+    /// Asks the client something; `None` if the connection has no reader.
     pub(crate) async fn ask(
         self: &Arc<Questions>,
         method: &'static str,
@@ -91,7 +91,7 @@ fn as_given(id: RequestId) -> RequestId {
     }
 }
 
-/// Tells the client that its answer is not wanted any more, without waiting for the message to be sent.
+/// Tells the client that its answer is no longer wanted, without waiting for the message to be sent.
 fn tell_withdrawn(id: RequestId, reason: &str, outbox: Arc<dyn Outbox>) {
     let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
     let message = result::notification("notifications/cancelled", &params);

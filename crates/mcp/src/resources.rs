@@ -1,6 +1,6 @@
 //! Files as resources: what clients send, and how the outcome is worded for their revision.
 //!
-//! What a resource is and who may read it is decided in `toolset`; the work takes the road of every call.
+//! `toolset` decides what a resource is and who may read it, and handles it like every call.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ const ROOT_ARGUMENT: &str = "root";
 /// The most values that the protocol lets a completion have.
 pub(crate) const VALUES_MAX: usize = 100;
 
-/// A list of which all clients see the same, as the newest revision words it.
+/// A list that is the same for all clients, in the newest revision's form.
 #[derive(Serialize)]
 struct SharedList {
     #[serde(flatten)]
@@ -54,7 +54,7 @@ impl AgreedRequest<'_> {
         Ok(self.listed(json!({ "resources": resources })))
     }
 
-    /// `resources/templates/list`: one a root.
+    /// `resources/templates/list`: one per root.
     pub(crate) fn list_templates(self, params: &Params) -> Result<Vec<u8>, ErrorData> {
         refuse_cursor(params, "resources/templates/list")?;
         let template = |root: &str| {
@@ -109,7 +109,7 @@ impl AgreedRequest<'_> {
             .await
     }
 
-    /// The roots that a completion for a prompt goes on with, if that is what is typed.
+    /// The roots that complete a prompt's argument, if a root is what is being typed.
     fn completed_prompt_roots(&self, params: &Params) -> Result<Option<Vec<&str>>, ErrorData> {
         match Completed::read(params) {
             Some(asked) if asked.kind == "ref/prompt" && asked.argument == ROOT_ARGUMENT => {
@@ -146,7 +146,7 @@ impl AgreedRequest<'_> {
             let fault = format!("Unknown argument {name}: what can be completed is {own}{also}");
             return Err(invalid_params(fault));
         }
-        // A percent sign that is just being typed stands for itself.
+        // An unfinished percent escape stands for itself.
         let path = uri::from_argument(&asked.value).unwrap_or(asked.value);
         Ok((root, path))
     }
@@ -202,7 +202,7 @@ impl AgreedRequest<'_> {
     }
 }
 
-/// Makes the messages that answer a method which is no tool.
+/// Encodes the replies to methods other than tool calls.
 struct MethodEncoder<'call> {
     id: Cow<'call, RequestId>,
     wording: Wording,
@@ -235,7 +235,7 @@ impl Encoder for MethodEncoder<'_> {
     }
 }
 
-/// Begins to watch a resource, which its client then has.
+/// Begins to watch a resource for its client.
 pub(crate) async fn subscribe(
     service: &Service,
     uri: &str,
@@ -273,10 +273,10 @@ fn bad_uri(fault: &BadUri, uri: &str) -> ErrorData {
     ErrorData::invalid_params(fault.to_string(), Some(json!({ "uri": shortened(uri) })))
 }
 
-/// What a completion is about.
+/// The subject of a completion.
 struct Completed {
     kind: String,
-    /// The URI or the name of what has arguments.
+    /// The URI or name of the template or prompt.
     of: String,
     argument: String,
     value: String,
@@ -294,13 +294,13 @@ impl Completed {
         })
     }
 
-    /// The root whose paths are wanted, of a template.
+    /// The root whose paths complete a template.
     fn root_of_template(&self) -> Result<String, ErrorData> {
         uri::root_of_template(&self.of).map_err(|fault| bad_uri(&fault, &self.of))
     }
 }
 
-/// All of a list fits one page, so no cursor was ever given out.
+/// Every list fits on one page, so no cursor was ever given out.
 pub(crate) fn refuse_cursor(params: &Params, method: &str) -> Result<(), ErrorData> {
     match params.get("cursor") {
         None | Some(Value::Null) => Ok(()),

@@ -1,7 +1,7 @@
 //! The one encoder: every reply, notification and question of ours as the bytes of one message.
 //!
-//! A large reply would be many times larger as a tree of values than it is as text, so it is never one: a tool's reply is
-//! JSON already, and is copied into its message.
+//! As a tree of values a large reply would take many times its size as text, so it never becomes one: a tool's reply is
+//! already JSON, and is copied into its message.
 
 use rmcp::model::{ErrorData, RequestId};
 use serde::Serialize;
@@ -15,7 +15,7 @@ const ROOM_BESIDES: usize = 256;
 pub(crate) enum Wording {
     /// Up to 2025-11-25.
     Older,
-    /// From 2026-07-28 on a result says that it is one, because it could be a question.
+    /// From 2026-07-28 on, a result says that it is a result, because it could be a question.
     Newest,
 }
 
@@ -29,14 +29,14 @@ pub(crate) struct Lifetime {
 }
 
 impl Lifetime {
-    /// Not at all: it may be different the next time, and for the next client.
+    /// Not at all: it may differ the next time, and for the next client.
     pub(crate) const PRIVATE: Lifetime = Lifetime {
         result_type: "complete",
         ttl_ms: 0,
         cache_scope: "private",
     };
 
-    /// So long, by anyone.
+    /// For this long, by anyone.
     pub(crate) fn public(ttl_ms: u64) -> Lifetime {
         Lifetime {
             ttl_ms,
@@ -84,7 +84,7 @@ pub(crate) fn notification(method: &'static str, params: &impl Serialize) -> Vec
     encoded(None, MethodCall { method, params })
 }
 
-/// A question of ours.
+/// A request of ours.
 pub(crate) fn question(id: &RequestId, method: &'static str, params: &impl Serialize) -> Vec<u8> {
     encoded(Some(id), MethodCall { method, params })
 }
@@ -95,7 +95,7 @@ fn encoded(id: Option<&RequestId>, rest: impl Serialize) -> Vec<u8> {
         id,
         rest,
     };
-    // Everything that is sent has a form in JSON.
+    // Everything we send can be written as JSON.
     serde_json::to_vec(&message).unwrap_or_default()
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn method_result(
     message
 }
 
-/// Adds a block that is seen or heard. Base64 and MIME types need no escapes.
+/// Adds an image or sound block. Base64 and MIME types need no escapes.
 fn push_media(media: &Media, is_second: bool, message: &mut Vec<u8>) {
     if is_second {
         message.push(b',');

@@ -1,4 +1,4 @@
-//! The revisions of the protocol: which one a request is made in, and what that means for it. Decided here and nowhere
+//! The revisions of the protocol: which one applies to a request, and what follows from that. Decided here and nowhere
 //! else.
 //!
 //! Up to 2025-11-25 a client greets (`initialize`) and the revision is agreed on once. From 2026-07-28 on every request
@@ -29,7 +29,7 @@ pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const DISCOVER: &str = "server/discover";
 const PING: &str = "ping";
 
-/// What a client said of itself when it greeted.
+/// What a client said about itself in `initialize`.
 #[derive(Debug, Clone)]
 pub(crate) struct Greeting {
     /// The revision that was agreed on.
@@ -38,7 +38,7 @@ pub(crate) struct Greeting {
     pub(crate) client: Option<ClientName>,
     /// Whether it can be asked to let its model answer.
     pub(crate) samples: bool,
-    /// Whether the client can ask its person something.
+    /// Whether the client can put a question to its user.
     pub(crate) elicits: bool,
     /// Whether it can be asked which directories it works in.
     pub(crate) has_roots: bool,
@@ -56,7 +56,7 @@ impl Greeting {
         }
     }
 
-    /// What `initialize` says.
+    /// Reads `initialize`.
     pub(crate) fn of(params: &InitializeRequestParams) -> Greeting {
         Greeting {
             revision: negotiated(&params.protocol_version),
@@ -76,7 +76,7 @@ impl Greeting {
 pub(crate) struct Lifecycle {
     /// What the client said when it greeted.
     pub(crate) greeting: Option<Greeting>,
-    /// Whether the client began without a greeting and introduces itself in every request.
+    /// Whether the client began without `initialize` and introduces itself in every request.
     pub(crate) introduces_itself: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'request> Meta<'request> {
         })
     }
 
-    /// What its client calls the work that it wants to hear of.
+    /// The token under which its client wants progress.
     pub(crate) fn progress(self) -> Option<ProgressToken> {
         ProgressToken::deserialize(self.get(PROGRESS)?).ok()
     }
@@ -130,7 +130,7 @@ impl<'request> Meta<'request> {
         TraceContext::new(text("traceparent"), text("tracestate"))
     }
 
-    /// Which fields it lacks that introduce a client.
+    /// Which of the fields that introduce a client it lacks.
     pub(crate) fn missing(self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if self.revision().is_none() {
@@ -164,7 +164,7 @@ pub(crate) struct ClientName {
 }
 
 impl ClientName {
-    /// Both as the log shows them.
+    /// Name and version as the log shows them.
     pub(crate) fn shown(&self) -> String {
         format!("{}/{}", self.program, self.version)
     }
@@ -178,12 +178,12 @@ pub(crate) struct Agreed {
     pub(crate) is_legacy: bool,
     /// Whether the client can be asked to let its model answer.
     pub(crate) samples: bool,
-    /// Whether the client can ask its person something.
+    /// Whether the client can put a question to its user.
     pub(crate) elicits: bool,
 }
 
 impl Agreed {
-    /// Whether the client is asked by results and not by requests of ours.
+    /// Whether the client is asked by results instead of requests of ours.
     pub(crate) fn is_newest(&self) -> bool {
         is_newest(&self.revision)
     }
@@ -207,12 +207,12 @@ impl Agreed {
     }
 }
 
-/// Whether a revision is the newest, or one that nobody knows yet.
+/// Whether a revision is the newest or an unknown later one.
 pub(crate) fn is_newest(revision: &ProtocolVersion) -> bool {
     !revision.has_initialize()
 }
 
-/// Whether the revision of this name is the newest, or one that nobody knows yet.
+/// Whether the revision of this name is the newest or an unknown later one.
 pub(crate) fn is_newest_name(name: &str) -> bool {
     is_newest(&named(name))
 }
@@ -270,7 +270,7 @@ pub(crate) fn agree(
     })
 }
 
-/// Whether a client can show its person a form. One that names no mode can.
+/// Whether a client can show its user a form. A client that names no mode can.
 fn elicits(capabilities: &ClientCapabilities) -> bool {
     let elicitation = capabilities.elicitation.as_ref();
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
@@ -306,7 +306,7 @@ pub(crate) fn named(name: &str) -> ProtocolVersion {
     found(name).unwrap_or_else(unknown)
 }
 
-/// The revision that a greeting is answered with: the client's own, or the newest that still has greetings.
+/// The revision that `initialize` is answered with: the client's own, or the newest that still has `initialize`.
 fn negotiated(asked: &ProtocolVersion) -> ProtocolVersion {
     if asked.has_initialize() && is_known(asked.as_str()) {
         return asked.clone();

@@ -1,4 +1,4 @@
-//! One endpoint as clients see it: its tools, and what it says of itself, prepared once.
+//! One endpoint as clients see it: its tools and its description, prepared once.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ struct ServerState {
     newest_lists: ToolLists,
     /// Whether the operator can change the tools while the process runs.
     may_change: bool,
-    /// Cancelled when nothing more is told of resources.
+    /// Cancelled when no more changes of resources are reported.
     ending: CancellationToken,
 }
 
@@ -54,7 +54,7 @@ impl Server {
         Server::with_parts(service, true, CancellationToken::new())
     }
 
-    /// The same endpoint with other tools: a client's part of them, or what is in force from now on. It ends with this one.
+    /// The same endpoint with other tools: a client's part of them, or those after a reload. It ends with this one.
     #[must_use]
     pub fn with_tools(&self, service: Service) -> Server {
         Server::with_parts(service, self.inner.may_change, self.inner.ending.clone())
@@ -107,7 +107,7 @@ impl Server {
         info
     }
 
-    /// Says that clients are told of another list of tools, if there can be one.
+    /// Declares that clients are told when the list of tools changes, if it can change.
     fn declare_changes(&self, capabilities: &mut ServerCapabilities) {
         if let Some(tools) = &mut capabilities.tools
             && self.inner.may_change
@@ -154,7 +154,7 @@ impl Server {
     fn encoded_list(&self, wording: Wording, halves: ReplyHalves) -> Box<RawValue> {
         let catalogue = self.inner.service.catalogue();
         let tools = catalogue.listed_with(halves);
-        // A shared cache would hand one client's list to another.
+        // A shared cache could hand one client's list to another.
         let (lifetime, scope) = if catalogue.is_uniform() {
             (LIST_LIFETIME_MS, CacheScope::Public)
         } else {
@@ -167,7 +167,7 @@ impl Server {
             Wording::Older => None,
             Wording::Newest => Some(ResultType::COMPLETE),
         };
-        // Every schema has a form in JSON.
+        // Every schema can be written as JSON.
         serde_json::value::to_raw_value(&list).unwrap_or_default()
     }
 }

@@ -1,7 +1,8 @@
-//! Sessions of clients up to 2025-11-25 on HTTP: what outlives a request.
+//! HTTP sessions of clients up to 2025-11-25: the state that outlives a request.
 //!
-//! A session belongs to the client that began it. Each request is answered by a stream of its own. If the stream breaks, the
-//! request goes on, and the client can come back for the events it missed. They are kept within a limit of bytes and time.
+//! A session belongs to the client that began it. Each request is answered by a stream of its own. If the stream
+//! breaks, the request continues, and the client can come back for the events it missed. They are kept within a limit
+//! of bytes and time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -40,7 +41,7 @@ pub struct SessionLimits {
 }
 
 impl SessionLimits {
-    /// The usual patience with so many sessions.
+    /// The usual idle time for this many sessions.
     #[must_use]
     pub fn of(most: usize) -> SessionLimits {
         SessionLimits { most, idle: IDLE }
@@ -62,7 +63,7 @@ pub struct Sessions {
 #[derive(Debug, Default)]
 struct Table {
     sessions: HashMap<Arc<str>, Arc<Session>>,
-    /// How many each client has.
+    /// How many sessions each client has.
     of_client: HashMap<Arc<str>, usize>,
     is_swept: bool,
 }
@@ -124,7 +125,7 @@ impl Sessions {
             .await
     }
 
-    /// Begins a session like [`Sessions::begin`], with what its client has of the endpoint.
+    /// Begins a session like [`Sessions::begin`], with the client's part of the endpoint.
     pub async fn begin_with(
         self: &Arc<Sessions>,
         server: LiveServer,
@@ -170,12 +171,12 @@ impl Sessions {
         session.close();
     }
 
-    /// Ends those that nobody has a right to any more.
+    /// Ends sessions whose owners lost their right to them.
     pub fn end_unless(&self, keep: impl Fn(&Session) -> bool) {
         self.end_where(|session, _| !keep(session));
     }
 
-    /// Tells the clients that have this of the endpoint of another list of tools.
+    /// Tells the clients with this part of the endpoint that the list of tools changed.
     pub fn tell_tools_changed(&self, server: &LiveServer) {
         let table = self.table();
         let sessions = table.sessions.values();
@@ -231,7 +232,7 @@ impl Sessions {
         });
     }
 
-    /// Ends idle sessions; says whether none is left.
+    /// Ends idle sessions; returns whether none is left.
     fn sweep_once(&self) -> bool {
         let idle = self.limits.idle;
         self.end_where(|session, now| session.is_idle(now, idle));
@@ -268,7 +269,7 @@ impl Sessions {
 pub struct Session {
     id: Arc<str>,
     owner: Owner,
-    /// Whose share of sessions and bytes it uses.
+    /// The account whose share of sessions and bytes it uses.
     client: Arc<str>,
     connection: Arc<Connection>,
     state: Mutex<SessionState>,
@@ -277,16 +278,16 @@ pub struct Session {
 #[derive(Debug)]
 struct SessionState {
     used_at: Instant,
-    /// Whether anything was asked since it was begun.
+    /// Whether it got any request since it was begun.
     is_used: bool,
     next: u64,
     requests: BTreeMap<u64, Stream>,
-    /// What the streams of requests keep together.
+    /// The bytes that the streams of requests keep in total.
     kept: KeptBytes,
-    /// What belongs to no request.
+    /// The stream for messages that belong to no request.
     common: Stream,
-    /// Further streams that a client listens to. They stay open and silent: if each took over from the one before, a
-    /// client with two would open them for ever.
+    /// Further streams that a client listens to. They stay open and silent. If each took over from the one before, a
+    /// client that wants two would reopen them for ever.
     silent: VecDeque<Stream>,
     is_closed: bool,
 }
@@ -329,7 +330,7 @@ impl Session {
         self.owner
     }
 
-    /// Whether this is what it has of the endpoint.
+    /// Whether this is its part of the endpoint.
     #[must_use]
     pub fn has(&self, server: &LiveServer) -> bool {
         self.connection.server().is_same(server)
@@ -380,7 +381,7 @@ impl Session {
         self.connection.answered(answer);
     }
 
-    /// Opens a stream for what belongs to no request.
+    /// Opens a stream for messages that belong to no request.
     #[must_use]
     pub fn listen(&self) -> EventStream {
         let mut state = self.state();
@@ -402,7 +403,7 @@ impl Session {
         reader
     }
 
-    /// Goes on after an event. The stream is empty if the event is not known: an error would make clients ask again and
+    /// Resumes after an event. The stream is empty if the event is unknown: an error would make clients ask again and
     /// again.
     #[must_use]
     pub fn resume(&self, last_event: &str) -> EventStream {

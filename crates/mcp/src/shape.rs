@@ -1,4 +1,4 @@
-//! What a JSON text is, before anything in it is judged.
+//! The shape of a JSON text, before its content is checked.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A JSON text, of which only an object is of use.
+/// A JSON text; only an object is useful.
 pub(crate) enum Shape<Object> {
     Object(Object),
     Array,
@@ -68,7 +68,7 @@ impl<'de, Object: FromKeys> Visitor<'de> for ShapeVisitor<Object> {
     }
 }
 
-/// The first key that stands twice in one object. Plain JSON readers take the last of the two and say nothing.
+/// The first key that stands twice in one object. Plain JSON readers silently take the last of the two.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedKey(Option<String>);
 

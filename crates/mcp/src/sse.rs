@@ -19,7 +19,7 @@ pub const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 /// How long a client should wait before it comes back to a stream that broke, in milliseconds.
 const RETRY_MS: u32 = 3000;
 
-/// What stands before a message.
+/// The bytes before a message.
 const DATA: &[u8] = b"data: ";
 
 /// A message as an event of a stream that cannot be resumed.
@@ -48,8 +48,8 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
-/// Makes a message the event itself: a large one is moved inside of its memory, not copied to more of it. A message is JSON
-/// in one line, so it is one line of data.
+/// Turns a message into an event in place: a large one is moved within its buffer, not copied. A message is JSON in one
+/// line, so it is one line of data.
 fn as_event(mut message: Vec<u8>, tail: &str) -> Vec<u8> {
     message.reserve_exact(DATA.len() + tail.len());
     message.splice(..0, DATA.iter().copied());
@@ -95,7 +95,7 @@ pub(crate) struct KeptBytes(Arc<KeptCount>);
 #[derive(Debug, Default)]
 struct KeptCount {
     bytes: AtomicUsize,
-    /// Where they are counted too, and whose they are.
+    /// The process's budget in which they also count, and their owner.
     budget: Option<(Arc<ByteBudget>, Arc<str>)>,
     /// The room of the small events; a large one brings its own.
     room: Mutex<Option<Reserved>>,
@@ -141,7 +141,7 @@ impl KeptBytes {
 #[derive(Debug)]
 struct Event {
     bytes: Bytes,
-    /// Whether it has room in the budget of its own.
+    /// Whether it brings its own room in the budget.
     is_held: bool,
 }
 
@@ -172,7 +172,7 @@ struct StreamState {
     ended_at: Option<Instant>,
     /// The number of the next event that nobody has had.
     unread: u64,
-    /// Who reads it.
+    /// Its current reader.
     reader: Option<u64>,
     /// How many readers there were.
     readers: u64,
@@ -195,7 +195,7 @@ impl Stream {
         self.add(Vec::new(), Some(RETRY_MS), None);
     }
 
-    /// Sends a message, with its room in the budget if it is large. Says whether the stream is still open for it.
+    /// Sends a message, with its room in the budget if it is large. Returns whether the stream is still open.
     pub(crate) fn push(&self, message: Vec<u8>, held: Option<Reserved>) -> bool {
         self.add(message, None, held)
     }
@@ -225,14 +225,14 @@ impl Stream {
         true
     }
 
-    /// Ends it, for its reader too.
+    /// Ends the stream, for its reader too.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended_at.get_or_insert_with(Instant::now);
         state.wake();
     }
 
-    /// Says when it ended.
+    /// Returns when it ended.
     pub(crate) fn ended_at(&self) -> Option<Instant> {
         self.lock().ended_at
     }
@@ -260,7 +260,7 @@ impl Stream {
         self.lock().forget_read();
     }
 
-    /// Reads on after an event, or from the beginning. An earlier reader gets no more events.
+    /// Continues after an event, or from the beginning. An earlier reader gets no more events.
     pub(crate) fn read_after(&self, last: Option<u64>) -> EventStream {
         let mut state = self.lock();
         let next = last.map_or(0, |last| last.saturating_add(1));
@@ -296,7 +296,8 @@ impl StreamState {
         }
     }
 
-    /// Makes room as soon as a large reply was read or its reader left: the session may stay idle from now on.
+    /// Frees memory as soon as a large reply was read or its reader left, because the session may stay idle from now
+    /// on.
     fn keep_within_budget(&mut self) {
         if self.kept.is_over() {
             self.forget_read();
@@ -329,9 +330,9 @@ impl Outbox for Stream {
     }
 }
 
-/// How many events wait for a reader before whoever sends waits too.
+/// How many events wait for a reader before senders have to wait too.
 const MOST_UNREAD: u64 = 64;
-/// How often it is asked whether they were read.
+/// How often senders check whether they were read.
 const UNREAD_STEP: Duration = Duration::from_millis(100);
 
 /// A stream whose senders wait while nobody reads: a client may never open it.
@@ -386,7 +387,7 @@ impl EventStream {
         Poll::Pending
     }
 
-    /// Everything that is left, if the stream has ended already and is small.
+    /// Everything that is left, if the stream has already ended and is small.
     #[must_use]
     pub fn take_ended(&mut self) -> Option<Bytes> {
         let mut state = self.stream.lock();

@@ -1,7 +1,7 @@
 //! Resources that are watched for a client: `resources/subscribe` up to 2025-11-25, `subscriptions/listen` from 2026-07-28 on.
 //!
-//! A task waits for the changes of each resource and tells them. While the client does not read, the task waits too, and the
-//! kernel gathers what happens in a queue of fixed length.
+//! A task waits for the changes of each resource and reports them. While the client does not read, the task waits too,
+//! and the kernel gathers events in a queue of fixed length.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,11 +24,11 @@ const UPDATED: &str = "notifications/resources/updated";
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The keys of what a message says besides.
+/// The keys of additional information in a message.
 const UNSURE: &str = "io.github.mcp-filesystem/unsure";
 const NOTES: &str = "io.github.mcp-filesystem/notes";
 
-/// The last that is told of a resource whose client still listens.
+/// The last notice about a resource whose client still listens.
 const ENDED: &str = "it is watched no longer; subscribe again";
 
 /// The resources that a connection watches, by URI.
@@ -41,10 +41,10 @@ struct Watching {
     begun: u64,
 }
 
-/// A task that tells of changes. Dropped, it tells no more.
+/// A task that reports changes. Dropping it ends the task.
 #[derive(Debug)]
 struct Telling {
-    /// Tells it from one of the same resource that came later.
+    /// Distinguishes it from a later task for the same resource.
     number: u64,
     task: AbortHandle,
 }
@@ -62,7 +62,7 @@ impl WatchedResources {
         drop(all);
     }
 
-    /// Begins to tell; `spawn` gets the number of the task that it begins.
+    /// Begins to report; `spawn` gets the number of the new task.
     fn begin(&self, uri: String, spawn: impl FnOnce(u64) -> AbortHandle) {
         let mut watching = self.lock();
         watching.begun += 1;
@@ -78,7 +78,7 @@ impl WatchedResources {
         ended.is_some()
     }
 
-    /// Forgets a task that tells no more.
+    /// Forgets a task that has ended.
     fn ended(&self, uri: &str, number: u64) {
         let mut watching = self.lock();
         let own = watching.by_uri.get(uri);
@@ -93,12 +93,12 @@ impl WatchedResources {
 }
 
 impl AgreedRequest<'_> {
-    /// Whether a greeted client can hear of changes here.
+    /// Whether a greeted client can receive changes here.
     pub(crate) fn can_subscribe(&self) -> bool {
         self.agreed.is_legacy && self.context.connection.common().is_some() && self.watches()
     }
 
-    /// Whether a client that introduces itself can hear of changes.
+    /// Whether a client that introduces itself can receive changes.
     pub(crate) fn can_listen(&self) -> bool {
         !self.agreed.is_legacy
     }
@@ -109,7 +109,7 @@ impl AgreedRequest<'_> {
         resources.is_some_and(|resources| resources.subscribe == Some(true))
     }
 
-    /// Follows what is changed by the operator, from what is in force now on: nothing in between is missed.
+    /// Follows reloads, starting from the version in force now, so that nothing in between is missed.
     fn follow(&mut self) -> Following {
         let live = self.context.connection.server();
         let following = live.follow();
@@ -117,7 +117,7 @@ impl AgreedRequest<'_> {
         following
     }
 
-    /// `resources/subscribe`: changes are told on the connection until it ends.
+    /// `resources/subscribe`: changes are reported on the connection until it ends.
     pub(crate) async fn subscribe(mut self, params: Params) -> Result<HeldMessage, ErrorData> {
         let following = self.follow();
         let (uri, _) = resources::place_of(&params, "resources/subscribe")?;
@@ -193,14 +193,14 @@ impl AgreedRequest<'_> {
             // Nothing more can be seen.
             () = all_ended(&mut telling) => {}
         }
-        // The client is told the end last.
+        // The client is told about the end last.
         telling.shutdown().await;
         let ended = json!({ "resultType": "complete", "_meta": meta(Some(id), []) });
         Ok((result::result(id, &ended), None))
     }
 }
 
-/// Tells of other lists of tools, if that is wanted, until what is listened to has to be asked for anew.
+/// Reports new lists of tools, if the client asked for that, until it has to subscribe again.
 async fn tell_of_tools(
     following: &mut Following,
     wanted_by: Option<(&Arc<dyn Outbox>, &RequestId)>,
@@ -212,14 +212,14 @@ async fn tell_of_tools(
                 outbox.send(tools_changed(Some(id))).await;
             }
             (LiveChange::Tools, None) => {}
-            // The list of tools is still theirs to hear of.
+            // Listeners may still hear about the list of tools.
             (LiveChange::Access, _) if !is_watching => {}
             (LiveChange::Access | LiveChange::Cut, _) => return,
         }
     }
 }
 
-/// Tells the changes of a resource until what the client may reach is changed. Then it is told that this was the last.
+/// Reports the changes of a resource until a reload changes what the client may reach. Then a last notice follows.
 async fn tell_until_changed(
     mut following: Following,
     service: Service,
@@ -252,7 +252,7 @@ async fn all_ended(telling: &mut JoinSet<()>) {
     while telling.join_next().await.is_some() {}
 }
 
-/// What a client wants to hear of. Other lists of ours do not change, so other wishes are not granted.
+/// What a client wants to be told about. Our other lists do not change, so other wishes are not granted.
 struct WatchWishes {
     resources: Vec<String>,
     tools: bool,
@@ -290,7 +290,7 @@ fn not_uris() -> ErrorData {
     invalid_params("resourceSubscriptions has to be a list of URIs (strings)")
 }
 
-/// What a client is told at first: which of its wishes are granted.
+/// The first message to a client: which of its wishes are granted.
 fn acknowledged(id: &RequestId, subscriptions: &[Subscription], hears_of_tools: bool) -> Value {
     let uris: Vec<&str> = subscriptions.iter().map(Subscription::uri).collect();
     let mut notes: Vec<String> = Vec::new();
@@ -314,7 +314,7 @@ fn acknowledged(id: &RequestId, subscriptions: &[Subscription], hears_of_tools: 
     json!({ "_meta": meta(Some(id), notes), "notifications": granted })
 }
 
-/// Tells the changes of a resource until nobody reads them, or nothing more can be seen, which is the last that is told.
+/// Reports the changes of a resource until nobody reads them or nothing more can be seen; the latter is reported last.
 async fn tell_all(
     service: Service,
     mut subscription: Subscription,
@@ -330,7 +330,7 @@ async fn tell_all(
     outbox.send(last).await;
 }
 
-/// Tells one change: first what changed below, then the resource itself. Says whether somebody reads it.
+/// Reports one change: first what changed below, then the resource itself. Returns whether there is still a reader.
 async fn tell(
     change: &ResourceChange,
     uri: &str,
