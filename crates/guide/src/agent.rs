@@ -1,4 +1,4 @@
-//! The agent as the bridge sees it: what it can be asked, and how an answer comes back.
+//! The agent as the bridge sees it: the questions it can be asked, and how an answer comes back.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,15 +13,15 @@ use crate::project_path::ProjectPath;
 pub struct AgentQuestion {
     /// The path that it is about.
     pub path: ProjectPath,
-    /// What is wanted of the path.
+    /// What is requested about the path.
     pub subject: Subject,
-    /// What the first hand-over lacked, if this is the second question.
+    /// What was missing from the first hand-over, if this is the second question.
     pub lack: Option<Lack>,
     /// The size of the file, if a listing told it.
     pub size: Option<u64>,
 }
 
-/// What a hand-over lacks of what was asked for.
+/// What is missing from a hand-over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
@@ -40,14 +40,14 @@ pub enum Lack {
 pub enum Subject {
     /// A file's content.
     File {
-        /// Whether text or bytes are wanted.
+        /// Whether text or bytes are requested.
         shape: ContentShape,
         /// The encoding to read text with.
         encoding: TextEncoding,
     },
     /// A directory's entries.
     Directory {
-        /// Whether everything below the directory is wanted too.
+        /// Whether everything below the directory is requested too.
         recursive: bool,
         /// The pattern that files have to match.
         pattern: Option<String>,
@@ -99,9 +99,9 @@ pub struct Resume {
     pub looked_at: f64,
     /// Whether the last question asked for text or bytes.
     pub shape: ContentShape,
-    /// What the first hand-over lacked, if there was a second question. There is no third.
+    /// What was missing from the first hand-over, if there was a second question. There is no third.
     pub lack: Option<Lack>,
-    /// Tells the last question from all others. The answer to it begins with this.
+    /// Identifies the last question. The answer to it begins with this.
     pub marker: u32,
 }
 
@@ -115,7 +115,7 @@ pub enum StepOutcome<T> {
 }
 
 impl<T> StepOutcome<T> {
-    /// The same outcome with something else made of what is done.
+    /// Converts the result of a finished outcome.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> StepOutcome<U> {
         match self {
             StepOutcome::Done(done) => StepOutcome::Done(make(done)),

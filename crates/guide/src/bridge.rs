@@ -37,7 +37,7 @@ pub struct BridgeLimits {
     pub cache_size: u64,
     /// How long an entry is kept; `None` keeps it for ever.
     pub cache_ttl: Option<Duration>,
-    /// After how long the agent is asked again for what it gave without a modification time; `None` for never.
+    /// After how long the agent is asked again for content without a modification time; `None` for never.
     pub recheck: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ pub struct FilesystemBridge {
     parts: Arc<BridgeParts>,
 }
 
-/// What all clients share.
+/// State shared by all clients.
 #[derive(Debug)]
 struct BridgeParts {
     validator: PathValidator,
@@ -56,7 +56,7 @@ struct BridgeParts {
     recheck: Option<Duration>,
 }
 
-/// Access to the files of one client's agent. What other clients handed over does not exist here.
+/// Access to the files of one client's agent. Content from other clients does not exist here.
 #[derive(Debug, Clone)]
 pub struct ClientBridge {
     parts: Arc<BridgeParts>,

@@ -73,7 +73,7 @@ impl CachedValue {
     }
 }
 
-/// Which of the two entries of a path is meant.
+/// Identifies one of the two entries of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum CacheKind {
     File,
@@ -118,7 +118,7 @@ pub(crate) struct PutOutcome {
     pub(crate) evicted: Evicted,
 }
 
-/// What happened since the cache was created.
+/// Counters since the cache was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCounters {
     /// Lookups that found a usable entry.
@@ -148,7 +148,7 @@ pub struct CacheUsage {
     pub bytes: u64,
     /// The most bytes that it may hold.
     pub max_bytes: u64,
-    /// What happened since the cache was created.
+    /// Counters since the cache was created.
     pub counters: CacheCounters,
 }
 
@@ -161,8 +161,8 @@ pub(crate) struct DoesNotFit {
 
 /// A bounded cache of many owners' entries. All of its calls take the same short lock.
 ///
-/// The bounds hold for all owners together. If they are exceeded, the holder with the most loses what it used least
-/// recently, so that nobody can push out the entries of those who hold less.
+/// The bounds hold for all owners together. If they are exceeded, the holder with the most loses its least recently
+/// used entries, so that nobody can push out the entries of holders with less.
 #[derive(Debug)]
 pub struct FileCache {
     contents: Mutex<CacheContents>,
@@ -234,7 +234,7 @@ impl FileCache {
         Ok(PutOutcome { statuses, evicted })
     }
 
-    /// Looks up an entry and lets the caller judge it. A fresh entry counts as a hit; the caller counts misses.
+    /// Looks up an entry and lets the caller decide about it. A fresh entry counts as a hit; the caller counts misses.
     pub(crate) fn find(
         &self,
         owner: &CacheOwner,
@@ -346,7 +346,7 @@ impl FileCache {
         millis(now.saturating_duration_since(self.created))
     }
 
-    /// Locks the contents, and now and then removes what has expired.
+    /// Locks the contents, and from time to time removes expired entries.
     fn contents(&self, now: Instant) -> MutexGuard<'_, CacheContents> {
         let contents = self.contents.lock();
         let mut contents = contents.unwrap_or_else(PoisonError::into_inner);
@@ -409,7 +409,7 @@ impl CacheContents {
         partition
     }
 
-    /// Evicts entries until the rest fits. The owner's newest entries, so many, stay: they were checked to fit.
+    /// Evicts entries until the rest fits. This many of the owner's newest entries stay: they were checked to fit.
     fn make_room(&mut self, room: CacheRoom, owner: &str, newest: u64) {
         let kept = |name: &str| if name == owner { newest } else { 0 };
         let (mut bytes, mut entries) = self.totals();
@@ -436,8 +436,8 @@ impl CacheContents {
         })
     }
 
-    /// Returns whose entry goes next, and what the next largest holder has. It is the holder with the most, and of its
-    /// owners the one that was not used for the longest time.
+    /// Returns whose entry is evicted next, and what the next largest holder has. It is the holder with the most, and
+    /// among its owners the least recently used one.
     fn victim(&self, kept: impl Fn(&str) -> u64) -> Option<(Arc<str>, u64)> {
         let mut weights: HashMap<&str, u64> = HashMap::new();
         for partition in self.partitions.values() {
@@ -457,7 +457,7 @@ impl CacheContents {
         Some((Arc::clone(name), others.unwrap_or_default()))
     }
 
-    /// Removes what has expired. If there are many owners, forgets those that hold nothing and were not heard of for a
+    /// Removes what has expired. If there are many owners, forgets those that hold nothing and have been inactive for a
     /// while.
     fn sweep(&mut self, age: u64, may_expire: bool) {
         let past = &mut self.past;

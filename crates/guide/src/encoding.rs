@@ -39,7 +39,8 @@ impl TextEncoding {
         self.0.name().to_ascii_lowercase()
     }
 
-    /// Returns the encoding of some bytes if this one was named: a byte order mark tells the two kinds of UTF-16 apart.
+    /// Returns the encoding of some bytes for which this one was named: a byte order mark distinguishes the two kinds
+    /// of UTF-16.
     #[must_use]
     pub fn marked(self, bytes: &[u8]) -> TextEncoding {
         let marked = Encoding::for_bom(bytes).map(|(marked, _)| TextEncoding(marked));
@@ -74,7 +75,7 @@ impl TextEncoding {
         (used == self.0 && !is_lossy).then(|| bytes.into_owned())
     }
 
-    /// Iterates over the encodings to try if this one was asked for: itself, UTF-8, and one that accepts any bytes.
+    /// Iterates over the encodings to try if this one was requested: itself, UTF-8, and one that accepts any bytes.
     pub fn with_fallbacks(self) -> impl Iterator<Item = TextEncoding> {
         let others = [UTF_8, WINDOWS_1252].into_iter().map(TextEncoding);
         std::iter::once(self).chain(others.filter(move |other| *other != self))

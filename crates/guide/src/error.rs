@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a path is refused although it is well formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyViolation {
-    /// It contains a NUL byte, where programs written in C would stop reading.
+    /// It contains a NUL byte, at which programs written in C would stop reading.
     NulByte,
     /// Its `..` leads above the project root.
     Traversal,
@@ -54,7 +54,7 @@ pub enum FormatFault {
     TooLong,
     /// A name in it is longer than 255 bytes.
     NameTooLong,
-    /// It is spelled as a directory, but a file is needed.
+    /// It ends like a directory, but a file is needed.
     Directory,
 }
 
@@ -137,7 +137,7 @@ pub enum Error {
     Timeout { path: String, seconds: u64 },
     #[error("the client cannot be asked")]
     Unsupported { path: String, why: Mute },
-    /// `marker` is what the answer should have begun with, `said` how it begins.
+    /// `marker` is the expected beginning of the answer, `said` the actual one.
     #[error("the answer about {path:?} does not begin with its marker")]
     Unmarked {
         path: String,

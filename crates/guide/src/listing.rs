@@ -10,7 +10,7 @@ pub const ENTRIES_MAX: usize = 30_000;
 /// The most levels of one listing; the directory's own entries are the first.
 pub const LEVELS_MAX: usize = 32;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file.
@@ -62,7 +62,7 @@ pub struct DirectoryListing {
     pub told_by: ToldBy,
 }
 
-/// A function that tells by name and path whether a file is wanted.
+/// A function that decides by name and path whether a file matches.
 pub(crate) type Accepts<'call> = &'call (dyn Fn(&str, &str) -> bool + Send + Sync);
 
 impl DirectoryListing {
@@ -184,7 +184,7 @@ impl ListingCheck<'_> {
     }
 }
 
-/// Removes the files that are not wanted and returns their number. Directories stay. Paths are relative to the listing.
+/// Removes the files that do not match and returns their number. Directories stay. Paths are relative to the listing.
 pub(crate) fn filter(entries: &mut Vec<PathInfo>, accepts: Accepts<'_>) -> u64 {
     filter_below("", entries, accepts)
 }

@@ -1,13 +1,14 @@
-//! Whose entries, uploads and questions are meant.
+//! Identifies the owner of entries, uploads and questions.
 
 use std::sync::Arc;
 
-/// A client, as far as the agent's files are concerned. What one owner handed over does not exist for another.
+/// A client as the owner of its agent's files. What one owner handed over does not exist for another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct CacheOwner {
-    /// Tells owners apart. A client cannot choose it.
+    /// Identifies the owner. A client cannot choose it.
     pub name: Arc<str>,
-    /// Whose share of the room it uses. Several owners may have one holder, because anyone can begin many sessions.
+    /// The holder whose share of the room it uses. Several owners may have one holder, because anyone can open many
+    /// sessions.
     pub holder: Arc<str>,
 }
 

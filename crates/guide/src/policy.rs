@@ -15,7 +15,7 @@ pub struct SecurityPolicy {
 pub(crate) struct AllowedDirectory {
     /// Its normal form.
     pub(crate) path: String,
-    /// Where it really is, which differs if it is a link; its normal form if nothing is there.
+    /// Its real path, which differs if it is a link; its normal form if nothing is there.
     pub(crate) resolved: String,
     pub(crate) exists: bool,
 }

@@ -1,4 +1,4 @@
-//! Paths of the project as text: their normal form, and what is wrong with the others.
+//! Paths of the project as text: their normal form, and the errors for paths without one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl fmt::Display for ProjectPath {
     }
 }
 
-/// Checks what can be said of a path without knowing the project.
+/// Makes the checks of a path that do not depend on the project.
 pub(crate) fn check_format(path: &str) -> Result<()> {
     if path.contains('\0') {
         return Err(violation(path, PolicyViolation::NulByte, None));
@@ -82,7 +82,7 @@ pub(crate) fn joined(directory: &str, name: &str) -> String {
     }
 }
 
-/// Creates the error about a path that the policy refuses. The validator adds what is allowed.
+/// Creates the error about a path that the policy refuses. The validator adds the allowed directories.
 pub(crate) fn violation(path: &str, violation: PolicyViolation, leads_to: Option<String>) -> Error {
     Error::Violation {
         path: cut_path(path),

@@ -15,9 +15,9 @@ use crate::project_path::ProjectPath;
 pub const CHUNKS_MAX: u32 = 10_000;
 /// The most uploads in progress.
 const UPLOADS_MAX: usize = 256;
-/// The most uploads in progress of one holder: the others are kept for others.
+/// The most uploads in progress of one holder; the rest is reserved for others.
 const UPLOADS_OF_ONE: usize = UPLOADS_MAX / 2;
-/// What a chunk counts at least, so that many small ones cannot fill the memory.
+/// The least that a chunk counts, so that many small ones cannot fill the memory.
 const CHUNK_BYTES_MIN: u64 = 128;
 /// How many of the missing chunks are named.
 const MISSING_SHOWN: usize = 10;
@@ -35,7 +35,7 @@ pub struct Chunk {
     pub hash: Option<String>,
     /// The hash of the whole file, which may come with any chunk.
     pub content_hash: Option<String>,
-    /// What is dropped with it.
+    /// Something to drop together with the chunk.
     pub held: HeldRoom,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for HeldRoom {
     }
 }
 
-/// What is kept makes no difference to the chunk.
+/// Does not affect the equality of chunks.
 impl PartialEq for HeldRoom {
     fn eq(&self, _: &HeldRoom) -> bool {
         true
@@ -105,20 +105,20 @@ struct PendingUploads {
 
 #[derive(Debug)]
 struct ChunkedUpload {
-    /// Whose share of the room it uses.
+    /// The holder whose share of the room it uses.
     holder: Arc<str>,
     count: u32,
     chunks: BTreeMap<u32, (Vec<u8>, HeldRoom)>,
     content_hash: Option<String>,
     /// The bytes of its content so far.
     bytes: u64,
-    /// What it takes of the room.
+    /// How much of the room it takes.
     weight: u64,
     touched: Instant,
 }
 
 impl ChunkedUpload {
-    /// Keeps a chunk, in the place of an earlier one with its index.
+    /// Keeps a chunk, replacing an earlier one with the same index.
     fn insert(&mut self, chunk: Chunk) {
         self.bytes += chunk.bytes.len() as u64;
         self.weight += weight(&chunk.bytes);
@@ -312,7 +312,7 @@ fn check(path: &ProjectPath, chunk: &Chunk) -> Result<()> {
     Ok(())
 }
 
-/// What a chunk takes of the room.
+/// How much of the room a chunk takes.
 fn weight(bytes: &[u8]) -> u64 {
     CHUNK_BYTES_MIN.max(bytes.len() as u64)
 }

@@ -23,7 +23,7 @@ pub struct PathValidator {
 }
 
 impl PathValidator {
-    /// Takes the project root, the path it was configured with, and the allowed directories.
+    /// Creates a validator from the project root, the path it was configured with, and the allowed directories.
     pub fn new(
         root: Root,
         configured: &Path,

@@ -1,4 +1,4 @@
-//! One attempt at a request, and what reading a file and listing a directory share.
+//! One attempt at a request: the part that reading a file and listing a directory share.
 
 use std::time::Duration;
 
@@ -114,7 +114,8 @@ impl Attempt<'_> {
         }))
     }
 
-    /// Names what was lacking instead of the time-out of the second question, because the first had an answer.
+    /// Names what was missing instead of reporting the time-out of the second question, because the first had an
+    /// answer.
     pub(super) fn explained(&self, error: Error) -> Error {
         match (error, self.lack()) {
             (Error::Timeout { path, .. }, Some(lack)) => Error::Lacking { path, lack },

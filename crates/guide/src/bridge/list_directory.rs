@@ -172,8 +172,8 @@ impl DirectoryRequest<'_> {
         }
     }
 
-    /// Accepts a listing that does not reach down to the last directory, because the reader can see where it stops. One
-    /// that lacks files would look complete, so it fails.
+    /// Accepts a listing that does not reach the lowest directories, because the reader can see where it stops. A
+    /// listing that lacks files would look complete, so it fails.
     fn incomplete(
         &self,
         attempt: &Attempt<'_>,
@@ -215,7 +215,7 @@ impl DirectoryRequest<'_> {
         listing.pattern.is_none() || listing.pattern.as_deref() == wanted
     }
 
-    /// Judges a listing of the directory, or of one above it; `below` leads down from there.
+    /// Checks a listing of the directory, or of one above it; `below` leads down from there.
     fn judge(
         &self,
         value: &CachedValue,

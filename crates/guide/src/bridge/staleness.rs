@@ -134,7 +134,7 @@ fn is_same_time(one: f64, other: f64) -> bool {
     one == other || (is_rough && one.floor() == other.floor())
 }
 
-/// A listing of a directory goes if the directory is gone, or if the new listing has all that is below it.
+/// A listing of a directory is dropped if the directory is gone, or if the new listing has everything below it.
 fn is_stale_listing(shown: &ShownEntry<'_>, listing: &DirectoryListing) -> bool {
     match shown {
         ShownEntry::Unknown => false,

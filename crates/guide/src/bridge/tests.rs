@@ -46,7 +46,7 @@ impl Agent for Script {
     }
 }
 
-/// A directory where the name ends in a slash.
+/// A directory, if the name ends in a slash.
 fn entry(name: &str) -> PathInfo {
     let directory = name.strip_suffix('/');
     PathInfo {

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 
 use super::{CacheKind, CachedValue};
 
-/// The number of no slot.
+/// The number that stands for no slot.
 const NONE: u32 = u32::MAX;
 /// The most entries that slot numbers can tell apart.
 pub(super) const ENTRIES_LIMIT: u64 = NONE as u64;

@@ -8,7 +8,7 @@ use super::{BYTES_PER_ENTRY, CacheCounters, CacheKind, CachedValue, StoreStatus}
 /// The entries of one owner, in the order of their last use.
 #[derive(Debug)]
 pub(super) struct Partition {
-    /// Whose share of the room it uses.
+    /// The holder whose share of the room it uses.
     pub(super) holder: Arc<str>,
     pub(super) entries: LruTable,
     pub(super) bytes: u64,
