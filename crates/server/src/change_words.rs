@@ -1,4 +1,4 @@
-//! How changes of roots read to the operator, on the command line and on the page.
+//! Words changes of roots for the operator, on the command line and on the page.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::settings::Settings;
 
-/// Who the operator is in records.
+/// The operator's name in records.
 pub(crate) const OPERATOR: &str = "operator";
 
-/// The operator's own calls: no client's patience limits them.
+/// The operator's own calls, which no client's time limit applies to.
 #[derive(Debug, Clone)]
 pub(crate) struct OperatorContext {
     limits: Arc<Limits>,
@@ -33,7 +33,7 @@ impl OperatorContext {
         }
     }
 
-    /// Takes limits that hold for calls of clients too.
+    /// Takes limits that also apply to clients' calls.
     pub(crate) fn within(limits: Arc<Limits>) -> OperatorContext {
         OperatorContext { limits }
     }
@@ -88,7 +88,7 @@ pub(crate) fn part_object(part: &Part) -> Value {
     json!({"kind": part.kind, "path": part.path, "to": part.to, "kept": !part.lost})
 }
 
-/// Says why nothing was taken back.
+/// Says why nothing was undone.
 pub(crate) fn refused(root: &str, refusal: &UndoRefusal) -> anyhow::Error {
     match refusal {
         UndoRefusal::NoHistory => none_kept(root),

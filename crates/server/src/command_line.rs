@@ -184,7 +184,7 @@ enum AuditArgs {
     },
 }
 
-/// What else can be done with a history.
+/// Further actions on a history.
 #[derive(Debug, Subcommand)]
 enum HistoryAction {
     /// Check the chain of records; exit code 1 if a line was altered.
@@ -202,7 +202,7 @@ enum HistoryAction {
     },
 }
 
-/// What is to be done with histories.
+/// A task for histories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HistoryRequest {
     /// Show changes.

@@ -1,4 +1,4 @@
-//! Turns the settings into what the tools get: roots, rights and limits.
+//! Converts the settings for the tools: roots, rights and limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn limits(settings: &Settings) -> ops::Limits {
     }
 }
 
-/// A root that is looked after.
+/// A root that is watched while the server runs.
 pub(crate) fn live_root(
     root: Arc<Root>,
     own: &RootSettings,
@@ -103,7 +103,7 @@ pub(crate) fn live_root(
     Arc::new(LiveRoot::new(root, reopen))
 }
 
-/// What everybody may do in a root.
+/// What every caller may do in a root.
 pub(crate) fn grant(root: Arc<LiveRoot>, own: &RootSettings, settings: &Settings) -> RootGrant {
     RootGrant {
         name: own.name.clone(),
@@ -148,7 +148,7 @@ pub(crate) fn client_grant(
     }
 }
 
-/// A client's part of a root; none if its globs cannot be read, which the settings have seen to.
+/// A client's part of a root; `None` if its globs are invalid, which the settings have ruled out.
 fn client_root(
     grant: &RootGrant,
     own: &RootSettings,
@@ -156,7 +156,7 @@ fn client_root(
 ) -> Option<ClientRootGrant> {
     let mut root = Arc::clone(&grant.root);
     if !part.paths.is_empty() {
-        // What the root denies stays denied: a root has one view.
+        // The root's own `deny` still applies: a root has one view.
         let view = View::new(&part.paths, &own.deny).ok()??;
         root = Arc::new(root.seen_through(Arc::new(view)));
     }

@@ -35,10 +35,10 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<GuideProject>> {
     Ok(Some(project))
 }
 
-/// The project and what operators want to know about it.
+/// The project and the facts about it for operators.
 #[derive(Debug)]
 pub(crate) struct GuideProject {
-    /// What the calls of the set share.
+    /// The state that the calls of the set share.
     pub(crate) state: Arc<GuideState>,
     /// The real path.
     pub(crate) path: PathBuf,

@@ -1,4 +1,4 @@
-//! What the process does with the histories of its roots beside the calls: after a kill, and when they grow.
+//! Maintains the histories of the roots in the background: settles changes after a kill, and prunes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,13 +13,13 @@ const PRUNED_EVERY: Duration = Duration::from_secs(60);
 /// How many of these turns an hour has.
 const HOUR: u64 = 60;
 
-/// How often a replica looks for what another one left that was killed.
+/// How often a replica looks for unfinished changes of a killed one.
 const SETTLED_EVERY: Duration = Duration::from_secs(3);
 
 /// How many paths a line of the log names.
 const PATHS_TOLD: usize = 20;
 
-/// Settles what a killed process left unfinished, before any call.
+/// Settles the unfinished changes of a killed process, before any call.
 pub(crate) fn recover(roots: &Roots) {
     for root in roots.iter() {
         let Some(history) = root.root.history() else {
@@ -58,7 +58,7 @@ fn settle(root: &str, opened: &Root, history: &History) {
     }
 }
 
-/// Settles and clears away what replicas leave that are killed, for as long as this one runs.
+/// Settles and cleans up after killed replicas, for as long as this one runs.
 pub(crate) fn heed_the_dead(roots: &Roots) {
     let Some(cluster) = roots.cluster().cloned() else {
         return;
@@ -115,16 +115,16 @@ fn warn(root: &NamedRoot, history: &History) {
     }
 }
 
-/// A history that is looked at from time to time.
+/// A history that is checked from time to time.
 struct WatchedHistory {
     root: String,
     opened: Weak<Root>,
     history: Weak<History>,
-    /// The last change at the last look.
+    /// The last change at the last check.
     seen: u64,
-    /// It was told that there is none.
+    /// The log already says that there is none.
     is_told: bool,
-    /// How many kept entries could not be removed, as it was told last.
+    /// How many kept entries could not be removed, as last logged.
     stuck: u64,
 }
 
@@ -137,12 +137,12 @@ impl WatchedHistory {
         self.stuck = stuck;
     }
 
-    /// Without a new change only age counts, and that can wait. Says whether anybody still uses it.
+    /// Without a new change only age matters, and that can wait. Returns whether the history is still in use.
     fn look(&mut self, is_hour: bool) -> bool {
         let Some(history) = self.history.upgrade() else {
             return false;
         };
-        // Changes that another process worked at when this one started, or whose process was killed since.
+        // Changes that another process was making when this one started, or whose process was killed since.
         if let Some(opened) = self.opened.upgrade() {
             settle(&self.root, &opened, &history);
         }

@@ -1,8 +1,8 @@
-//! Something of which one version is in force, and which the operator may replace while others use it.
+//! A value of which one version is in force, and which the operator may replace while others use it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Holds what is in force. Reading it costs next to nothing, and whoever read it keeps what it got.
+/// Holds the version in force. Reading it is nearly free, and a reader keeps the version that it got.
 pub(crate) struct InForce<T>(RwLock<Arc<T>>);
 
 impl<T> InForce<T> {
@@ -11,7 +11,7 @@ impl<T> InForce<T> {
         InForce(RwLock::new(first.into()))
     }
 
-    /// What is in force now.
+    /// The version in force now.
     pub(crate) fn now(&self) -> Arc<T> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }

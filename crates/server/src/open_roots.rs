@@ -39,16 +39,16 @@ fn open_cluster(path: &Path) -> Result<Arc<Cluster>, SettingsError> {
     })
 }
 
-/// Whom new files in a root are for.
+/// Who may access new files in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Whom the umask lets.
+    /// Those whom the umask allows.
     AsUsual,
-    /// Their owner alone.
+    /// Only their owner.
     Owner,
 }
 
-/// Whom new files in a root are for: what `memory_tool` remembers is nobody else's.
+/// Who may access new files in a root: files of `memory_tool` are private.
 pub(crate) fn audience(root: &RootSettings, settings: &Settings) -> Audience {
     let home = settings.root_of(Toolset::MemoryTool);
     let is_home = home.is_some_and(|home| home.name == root.name);
@@ -59,8 +59,8 @@ pub(crate) fn audience(root: &RootSettings, settings: &Settings) -> Audience {
     }
 }
 
-/// The settings without the typed directories that are missing, and those, if the set is one whose clients expect that and
-/// another directory is left.
+/// The settings without the missing ones of the typed directories, and those separately. Only for a set whose clients
+/// expect that, and only if a directory is left.
 pub(crate) fn without_missing(settings: &Settings) -> (Settings, Vec<RootSettings>) {
     let mut left = settings.clone();
     let is_missing = |root: &RootSettings| {
@@ -109,7 +109,7 @@ pub(crate) fn open_one(
     })
 }
 
-/// The terms of a root that is open, as the settings have them.
+/// The settings of an open root.
 pub(crate) fn terms(root: &RootSettings, settings: &Settings) -> io::Result<RootTerms> {
     let view = View::new(&[], &root.deny).map_err(io::Error::other)?;
     Ok(RootTerms {
@@ -142,7 +142,7 @@ fn open_directory(
         opened
     };
     let opened = with_records(opened, root, cluster)?;
-    // The globs were read when the settings were.
+    // The globs were checked with the settings.
     match View::new(&[], &root.deny).map_err(io::Error::other)? {
         Some(view) => Ok(opened.seen_through(Arc::new(view))),
         None => Ok(opened),
@@ -161,7 +161,7 @@ fn check_usable(opened: &Root, root: &RootSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// The root with what is kept about it: its quota's count, what replicas share, and its history.
+/// The root with its state: the quota's account, the replicas' shared directory, and its history.
 fn with_records(
     opened: Root,
     root: &RootSettings,

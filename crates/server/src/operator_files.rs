@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The largest size that such a file may have.
 const MAX_SIZE: u64 = 1024 * 1024;
 
-/// The directories where this server may keep what has to last, the first choice first.
+/// The directories in which this server may keep persistent state, the first choice first.
 pub(crate) fn state_directories() -> Vec<PathBuf> {
     // Tests leave the user's own directory alone.
     if cfg!(test) {
@@ -36,7 +36,7 @@ pub(crate) fn state_directories() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The user's own directory, as clients mean it by `~`.
+/// The user's home directory, which clients call `~`.
 pub(crate) fn home_directory() -> Option<String> {
     let home = std::env::var("HOME").ok()?;
     let home = home.trim_end_matches('/');
@@ -117,7 +117,7 @@ fn may_make_files(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens what the kernel tells of this process, by its name in `/proc/self`; `None` if there is no `/proc`.
+/// Opens a file in `/proc/self` by its name; `None` if there is no `/proc`.
 pub(crate) fn open_own_proc(name: &str) -> Option<File> {
     File::open(Path::new("/proc/self").join(name)).ok()
 }
@@ -126,7 +126,7 @@ pub(crate) fn open_own_proc(name: &str) -> Option<File> {
 pub(crate) fn read_from(file: &File, position: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = file;
-    // Lines are appended, so the position is nobody else's.
+    // Lines are appended, so the position is not shared.
     file.seek(SeekFrom::Start(position))?;
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -143,8 +143,8 @@ pub(crate) fn unlock(file: &File) {
     let _ = file.unlock();
 }
 
-/// Keeps room for `length` bytes from a position on, without making the file longer. A file system that cannot do that
-/// finds out when it writes.
+/// Reserves room for `length` bytes from a position on, without making the file longer. If the file system cannot do
+/// that, a full disk is found on writing.
 pub(crate) fn keep_room(file: &File, position: u64, length: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! What the process itself takes: memory and processor time, as the kernel counts them.
+//! The process's own memory and processor time, as the kernel counts them.
 
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
@@ -51,7 +51,7 @@ impl ProcessFigures {
         Some(ticks? / TICKS)
     }
 
-    /// How many seconds it runs.
+    /// For how many seconds it has been running.
     pub(crate) fn uptime_seconds(&self) -> u64 {
         self.started.elapsed().as_secs()
     }

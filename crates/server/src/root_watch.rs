@@ -1,4 +1,4 @@
-//! Looks after the directories of the roots while the server runs: one may be removed or replaced on the host.
+//! Watches the directories of the roots while the server runs, because one may be removed or replaced on the host.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -8,18 +8,18 @@ use std::time::Duration;
 use sandbox::{LiveRoot, RootChange};
 use toolset::RootGrant;
 
-/// How long the watcher pauses between two looks.
+/// How long the watcher pauses between two checks.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Starts a thread for each root that compares it with what is at its path: calls themselves make no system call for it. A
-/// look can wait long for a dead network mount, which must not keep the other roots from being looked at.
+/// Starts a thread for each root that compares it with what is at its path: calls themselves make no system call for
+/// it. A check can hang on a dead network mount, which must not keep the other roots from being checked.
 pub(crate) fn start<'grants>(
     mut roots: impl Iterator<Item = &'grants RootGrant>,
 ) -> io::Result<()> {
     roots.try_for_each(|grant| watch(grant.name.clone(), Arc::downgrade(&grant.root)))
 }
 
-/// Looks after a root until nobody uses it any more.
+/// Watches a root until it is no longer used.
 fn watch(name: String, root: Weak<LiveRoot>) -> io::Result<()> {
     let watch = move || {
         loop {

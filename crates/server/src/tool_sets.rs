@@ -27,7 +27,7 @@ pub(crate) fn tools_of(
     }
 }
 
-/// Fails if a configured set could not be served, for one because no root allows any of its tools.
+/// Fails if a configured set could not be served, for example because no root allows any of its tools.
 pub(crate) fn check(settings: &Settings, roots: &Roots) -> Result<()> {
     let deployment = deployment(settings, roots, Arc::default(), Reopening::No);
     let admission = Admission::new(deployment);

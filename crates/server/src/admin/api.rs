@@ -1,4 +1,4 @@
-//! The interface behind the page: what it answers to each request, as JSON.
+//! The interface behind the page: it answers each request with JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,32 +26,32 @@ use crate::settings::Settings;
 /// How many changes one answer holds.
 const CHANGES_MAX: usize = 200;
 
-/// What the interface tells of.
+/// The state that the interface reports.
 pub(crate) struct AdminState {
     pub(crate) board: Arc<CallBoard>,
     pub(crate) admission: Arc<InForce<Admission>>,
     pub(crate) gauges: Option<Arc<HttpGauges>>,
     pub(crate) process: Arc<ProcessFigures>,
-    /// What keeps the process inside its roots.
+    /// How the process is confined to its roots.
     pub(crate) protection: String,
-    /// What `check` warns of.
+    /// The warnings of `check`.
     pub(crate) warnings: Arc<InForce<Vec<String>>>,
     /// The clients that the settings name.
     pub(crate) clients: Arc<InForce<Vec<String>>>,
     /// The settings in force.
     pub(crate) settings: Arc<InForce<Settings>>,
-    /// What `check` warns of in each root, once somebody asked.
+    /// The warnings of `check` about each root, once they were requested.
     pub(crate) root_risks: InForce<Option<RootRisks>>,
 }
 
-/// What `check` warns of in each root, by the settings that were in force.
+/// The warnings of `check` about each root, under the settings that were in force.
 #[derive(Clone)]
 pub(crate) struct RootRisks {
     settings: Arc<Settings>,
     risks: Arc<BTreeMap<String, Vec<String>>>,
 }
 
-/// An answer, or the sentence that says what is wrong with the request.
+/// An answer, or a sentence about what is wrong with the request.
 type Answer = Result<Value, (StatusCode, String)>;
 
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ struct ChangesAsked {
 struct TakeBack {
     root: String,
     change: String,
-    /// Required, so that nothing is taken back by a request that forgot it.
+    /// Required, so that a request that forgot it does not undo anything.
     dry_run: bool,
 }
 
@@ -86,7 +86,7 @@ struct BringBack {
     root: String,
     change: String,
     path: String,
-    /// Required, as for taking back.
+    /// Required, as for an undo.
     dry_run: bool,
 }
 
@@ -167,7 +167,8 @@ impl AdminState {
         json!({ "clients": self.board.clients(&self.clients.now()) })
     }
 
-    /// What `check` warns of in each root. It looks through the roots, so it does that once for the settings in force.
+    /// The warnings of `check` about each root. They take a walk through the roots, so they are computed once for the
+    /// settings in force.
     async fn risks_of_roots(
         &self,
     ) -> Result<Arc<BTreeMap<String, Vec<String>>>, (StatusCode, String)> {
@@ -265,7 +266,7 @@ impl AdminState {
         }))
     }
 
-    /// What a change did to the lines of its files.
+    /// The lines that a change added and removed.
     async fn diff(&self, body: &Bytes) -> Answer {
         let Shown { root, change } = decoded(body)?;
         let (current, number) = (self.root(&root)?, numbered(&change)?);
@@ -323,7 +324,7 @@ impl AdminState {
         }))
     }
 
-    /// What the operator's own calls are bound by.
+    /// The limits of the operator's own calls.
     fn operator(&self) -> OperatorContext {
         OperatorContext::within(Arc::clone(&self.admission.now().deployment().limits))
     }
@@ -338,7 +339,7 @@ impl AdminState {
     }
 }
 
-/// Records what the operator did to files as a call of a client is recorded.
+/// Records what the operator did to files, like a client's call.
 fn record(
     tool: &str,
     root: &str,
@@ -421,7 +422,7 @@ fn wrong_method(allowed: &str) -> (StatusCode, String) {
     (StatusCode::METHOD_NOT_ALLOWED, message)
 }
 
-/// Does work that reads the disk on a thread that may wait.
+/// Runs work that reads the disk on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, (StatusCode, String)> {

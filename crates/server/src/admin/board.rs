@@ -1,6 +1,6 @@
-//! What the operator's page shows of calls: those that run, the last ones that ended, and figures by second and client.
+//! The calls that the operator's page shows: running ones, the last ones that ended, and figures by second and client.
 //!
-//! Everything here has a bound, and nothing waits: calls pass by on their road.
+//! Everything here is bounded and nothing waits, because every call passes through it.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ const TEXT_MAX: usize = 300;
 /// The outcome of a call that succeeded.
 const OK: &str = "ok";
 
-/// Who calls what, for the operator.
+/// Records the calls for the operator's page.
 #[derive(Debug, Default)]
 pub(crate) struct CallBoard {
     state: Mutex<BoardState>,
@@ -90,7 +90,7 @@ struct SecondFigures {
     max_ms: f64,
 }
 
-/// What a client did since the start.
+/// A client's activity since the start.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct ClientFigures {
     /// What the log calls it, as of its last call.
@@ -105,21 +105,21 @@ pub(super) struct ClientFigures {
 /// A client as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct ToldClient {
-    /// What is suspended: its token, else its address.
+    /// The account that can be suspended: its token, else its address.
     client: String,
     #[serde(flatten)]
     figures: ClientFigures,
     suspended: bool,
 }
 
-/// What happened since a number.
+/// The news since a number.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveCalls {
-    /// What to ask with next time.
+    /// The number for the next request.
     next: u64,
-    /// How many calls ended that are not kept any more.
+    /// How many ended calls are no longer kept.
     missed: u64,
-    /// How many later ones are to be asked for at once.
+    /// How many later ones remain to be requested.
     more: usize,
     ended: Vec<EndedCall>,
     running: Vec<ToldRunning>,
@@ -141,7 +141,7 @@ impl CallBoard {
         let first_kept = state
             .count
             .saturating_sub(u64::try_from(state.ended.len()).unwrap_or(u64::MAX));
-        // A number that is not reached yet is one of an earlier process: begin anew.
+        // A number that was not reached yet comes from an earlier process: start over.
         let after = if after > state.count { 0 } else { after };
         let from = after.max(first_kept);
         let skipped = usize::try_from(from - first_kept).unwrap_or(usize::MAX);
@@ -184,7 +184,7 @@ impl CallBoard {
         clients
     }
 
-    /// Keeps a client out or lets it in again; says whether it is known: it called, or it is configured.
+    /// Keeps a client out or lets it in again; returns whether the client is known, because it called or is configured.
     pub(super) fn suspend(&self, client: &str, is_suspended: bool, configured: &[String]) -> bool {
         let mut state = self.state();
         if !is_suspended {
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(told, [(1, OK), (2, "not_found")]);
         assert_eq!(live.missed, 0);
         assert!(board.live(live.next).ended.is_empty());
-        // The number of an earlier process begins anew.
+        // A number from an earlier process starts over.
         assert_eq!(board.live(99).ended.len(), 2);
     }
 

@@ -35,10 +35,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The largest body of a request.
 const BODY_MAX: usize = 64 * 1024;
 
-/// What every answer of the interface and every file of the page is.
+/// The type of every answer of the interface and every file of the page.
 pub(super) type AdminReply = Response<Full<Bytes>>;
 
-/// What the listener needs.
+/// The parts that the listener needs.
 pub(crate) struct AdminOptions {
     pub(crate) host_check: Arc<InForce<HostCheck>>,
     pub(crate) credentials: Arc<CredentialStore>,
@@ -75,7 +75,7 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
-            // The system has no descriptor left.
+            // The system has run out of descriptors.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };

@@ -29,7 +29,7 @@ const HEALTH: &str = "/health";
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: u64 = 4096;
 
-/// Asks the server at `url`, or the one that these settings start. Any status but 200 is an error.
+/// Asks the server at `url`, or the one that these settings describe. Any status but 200 is an error.
 pub(crate) fn run(url: Option<&str>, settings: &Settings) -> Result<()> {
     let target = match url {
         Some(url) => ServerUrl::parse(url, HEALTH)?,

@@ -1,7 +1,7 @@
-//! `mcp-filesystem history` and `mcp-filesystem undo`: see the changes of the roots and take them back, also while no
-//! server runs.
+//! `mcp-filesystem history` and `mcp-filesystem undo`: show and undo the changes of the roots, even while no server
+//! runs.
 //!
-//! On a terminal a change, or what became of it, is a line that people read; in a pipe it is a JSON object.
+//! On a terminal, each change or result is a line for people; in a pipe it is a JSON object.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::settings::Settings;
 /// How many changes are shown.
 const SHOWN: usize = 10_000;
 
-/// What is printed: for people, or an object a line for programs.
+/// The output: text for people, or one JSON object per line for programs.
 struct Report<'o, W> {
     for_people: bool,
     output: &'o mut W,
@@ -36,7 +36,7 @@ impl<W: Write> Report<'_, W> {
     }
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(crate) fn run(
     settings: &Settings,
     request: &HistoryRequest,
@@ -64,7 +64,7 @@ pub(crate) fn run(
     }
 }
 
-/// What is to be taken back.
+/// The changes to undo.
 fn target(request: &UndoRequest) -> Result<UndoTarget> {
     let change = &request.change;
     let number = parse_change_id(change);
@@ -76,7 +76,7 @@ fn target(request: &UndoRequest) -> Result<UndoTarget> {
     })
 }
 
-/// A path as changes are written down: `./b`, `/b` and `b/` are `b`.
+/// A path in the form of the records: `./b`, `/b` and `b/` become `b`.
 fn recorded_path(path: &str) -> Result<String> {
     let names: Vec<&str> = path
         .split('/')

@@ -1,11 +1,11 @@
-//! The address of a running server, as `health` and `call` are given it.
+//! The address of a running server, for `health` and `call`.
 
 use anyhow::{Context, Result, bail};
 use hyper::Uri;
 
 use crate::http::listener;
 
-/// Where a server is, and how it is spoken to.
+/// The address of a server and the kind of connection to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerUrl {
     /// Its host, without the brackets of an IPv6 address.

@@ -9,7 +9,7 @@ use crate::settings::{digest_of, digest_text, is_client_name};
 /// How many random bytes a token has.
 const BYTES: usize = 32;
 
-/// Makes a token and prints it with the lines of the config file that let its holder in. Nothing is kept of it.
+/// Makes a token and prints it with the lines of the config file that let its holder in. The token is not stored.
 pub(crate) fn run(name: &str, out: &mut dyn Write) -> Result<()> {
     if !is_client_name(name) {
         bail!(

@@ -31,7 +31,7 @@ pub(crate) fn run(settings: &Settings, format: Format, out: &mut dyn Write) -> R
     Ok(())
 }
 
-/// A service that nobody calls: it only describes its tools.
+/// A service that is never called: it only describes its tools.
 fn every_tool(set: Toolset, own: &Settings) -> Result<Service> {
     let settings = Partial::default().complete();
     Ok(Service::new(

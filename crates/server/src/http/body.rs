@@ -1,8 +1,8 @@
 //! Reads the body of a request, within limits of size and time, and within the budget of bytes.
 //!
-//! A body whose length is told gets room for all of it before it is read. So bodies that are begun can be ended, and one
-//! client cannot fill the memory with bodies that it never ends. Everything is read into one buffer, because memory of
-//! many small pieces does not go back to the system.
+//! A body with a declared length gets room for all of it before it is read. So every body that was begun can be
+//! finished, and no client can fill the memory with bodies that it never finishes. Everything is read into one buffer,
+//! because memory in many small pieces is not returned to the system.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::host_check::Refusal;
 /// How long a body waits for room.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
-/// How much a client may send as a body, and how long it may take.
+/// The limits of size and time for a body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
     pub(super) bytes: usize,
@@ -28,7 +28,7 @@ pub(super) struct BodyLimits {
 /// Where the bytes of a body are counted.
 pub(super) struct BodyRoom<'a, F> {
     pub(super) budget: &'a Arc<ByteBudget>,
-    /// Whose bytes they are; small bodies need not know.
+    /// The account of the bytes; not needed for small bodies.
     pub(super) client: F,
 }
 
@@ -109,14 +109,14 @@ where
             let message = format!("Bad Request: the body could not be read: {error}");
             refusal(StatusCode::BAD_REQUEST, message)
         })?;
-        // Trailers are not looked at.
+        // Trailers are ignored.
         if let Ok(piece) = frame.into_data() {
             return Ok(Some(piece));
         }
     }
 }
 
-/// Makes the room of a body whose length was not told twice as large as what came.
+/// Doubles the room of a body without a declared length.
 async fn grow(
     held: &mut Option<Reserved>,
     bytes: u64,

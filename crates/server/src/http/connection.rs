@@ -27,7 +27,7 @@ pub(super) const MAX_HEADERS: usize = 64 * 1024;
 /// How many unsent bytes of a reply the kernel buffers.
 const UNSENT: u32 = 256 * 1024;
 
-/// What an address reads that has too many connections.
+/// The response to an address with too many connections.
 const TOO_MANY: &str = "Service Unavailable: this address has too many connections; close some and try again, or raise \
                         server.max_connections_per_address";
 
@@ -87,17 +87,17 @@ async fn encrypt_and_converse(
     }
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 struct RemoteClient {
     address: SocketAddr,
     hang_up: Arc<HangUp>,
     visitor: Arc<Visitor>,
-    /// When the headers of its first request have to be there.
+    /// The deadline for the headers of its first request.
     greeted_by: Instant,
 }
 
 impl RemoteClient {
-    /// Waits for the end of our patience with a client that asks nothing.
+    /// Waits for the deadline of a client that sends no request.
     async fn stays_silent(visitor: &Visitor, greeted_by: Instant) {
         tokio::time::sleep_until(greeted_by).await;
         if visitor.has_asked() {

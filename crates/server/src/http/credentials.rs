@@ -21,20 +21,20 @@ const ADMIN_TOKENS: &str = "admin.token_file";
 /// The content of the files at one moment.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    /// Every MCP request needs one of these; without them, no token is needed.
+    /// Every MCP request needs one of these tokens; if there are none, no token is needed.
     pub(crate) tokens: Option<Arc<Tokens>>,
     /// The acceptor that makes connections HTTPS.
     pub(crate) tls: Option<TlsAcceptor>,
-    /// These let their holders read the metrics and nothing else.
+    /// These tokens let their holders read the metrics and nothing else.
     pub(crate) metrics_tokens: Option<Arc<Tokens>>,
-    /// Every request to the interface of the operator's page needs one of these.
+    /// Every request to the interface of the operator's page needs one of these tokens.
     pub(crate) admin_tokens: Option<Arc<Tokens>>,
 }
 
 /// The credentials in force.
 pub(crate) struct CredentialStore {
     current: RwLock<Credentials>,
-    /// What decides on access tokens, if they are taken.
+    /// Checks access tokens, if they are accepted.
     oauth: Option<Arc<ResourceServer>>,
 }
 
@@ -50,7 +50,7 @@ impl CredentialStore {
         })
     }
 
-    /// What decides on access tokens, if they are taken.
+    /// Checks access tokens, if they are accepted.
     pub(crate) fn oauth(&self) -> Option<&Arc<ResourceServer>> {
         self.oauth.as_ref()
     }
@@ -72,7 +72,8 @@ impl CredentialStore {
         })
     }
 
-    /// Puts credentials in force, and whom access tokens stand for. Returns who is not let in any more as before.
+    /// Puts credentials in force, and the mapping of access tokens to clients. Returns the callers whose access
+    /// changed.
     pub(crate) fn replace(&self, next: NextCredentials, settings: &Settings) -> RevokedTokens {
         let before = self.current();
         let mut revoked = RevokedTokens::between(&before, &next.credentials);
@@ -87,7 +88,7 @@ impl CredentialStore {
     }
 }
 
-/// What was read, and is not in force yet.
+/// Credentials that were read and are not in force yet.
 pub(crate) struct NextCredentials {
     credentials: Credentials,
     keys: Option<KeySet>,
@@ -97,11 +98,11 @@ pub(crate) struct NextCredentials {
 #[derive(Debug, Default)]
 pub(crate) struct RevokedTokens {
     tokens: Vec<TokenHolder>,
-    /// All tokens of the operator's own that were there before. Other owners have access tokens.
+    /// All of the operator's own tokens that were there before. Other owners have access tokens.
     before: Vec<TokenHolder>,
-    /// The clients whose access tokens may be somebody else's now.
+    /// The clients whose access tokens may stand for another client now.
     remapped: Remapped,
-    /// Callers without a token were let in before, and are not any more.
+    /// Whether callers without a token were let in before and no longer are.
     pub(crate) without_token: bool,
 }
 
@@ -121,7 +122,7 @@ impl RevokedTokens {
         }
     }
 
-    /// Whether the owner of a session, which has what this client has, may have lost its token or be another client now.
+    /// Whether the owner of a session with this client's rights may have lost its token, or be another client now.
     pub(crate) fn owned(&self, owner: Owner, client: Option<&str>) -> bool {
         let is_in =
             |tokens: &[TokenHolder], owner| tokens.iter().any(|holder| holder.digest == owner);
@@ -132,7 +133,7 @@ impl RevokedTokens {
         }
     }
 
-    /// Whether a named client, or one that is not named, lost a token.
+    /// Whether a named client, or callers without a name, lost a token.
     pub(crate) fn has_of(&self, client: Option<&str>) -> bool {
         let has_lost = self.tokens.iter().any(|holder| match client {
             Some(client) => holder.is_named && *holder.client == *client,

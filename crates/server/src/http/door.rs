@@ -1,8 +1,7 @@
-//! Limits connections: in total, per address, and which one is closed if there are too
-//! many.
+//! Limits connections in total and per address, and decides which one is closed if there are too many.
 //!
-//! A connection is a stranger until a request on it was let in (Host, Origin and token were right). Strangers cost an
-//! attacker nothing, so the oldest of them makes room for a new connection.
+//! A connection counts as a stranger until a request on it was admitted (its Host, Origin and token were right).
+//! Opening strangers costs an attacker nothing, so the oldest of them makes room for a new connection.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -14,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::settings::Network;
 
-/// How many connections are held.
+/// The limits of open connections.
 #[derive(Debug, Clone)]
 pub(crate) struct DoorLimits {
     /// In all.
     pub(crate) most: usize,
-    /// Of one address.
+    /// From one address.
     pub(crate) most_of_one: usize,
     /// The proxies, whose connections are those of many clients and are counted only in all.
     pub(crate) proxies: Vec<Network>,
@@ -37,7 +36,7 @@ pub(super) struct Door {
 struct HeldConnections {
     all: usize,
     of_host: HashMap<Arc<str>, usize>,
-    /// The connections that never had a request let in, the oldest first.
+    /// The connections without an admitted request, the oldest first.
     strangers: BTreeMap<u64, Stranger>,
     next: u64,
 }
@@ -48,16 +47,16 @@ struct Stranger {
     turned_out: CancellationToken,
 }
 
-/// One address has as many connections as it may have, and all of them are in use.
+/// An address has reached its limit, and all of its connections are in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooManyOfOne;
 
-/// A connection that is held, until this is dropped.
+/// The place of an open connection, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Visitor {
     door: Arc<Door>,
     number: u64,
-    /// Whom it is counted with; a proxy with nobody.
+    /// The address that it counts for; `None` for a proxy.
     host: Option<Arc<str>>,
     turned_out: CancellationToken,
     has_asked: AtomicBool,
@@ -73,12 +72,12 @@ impl Door {
         })
     }
 
-    /// Lets a connection in. While all places are taken by clients that were let in, it waits.
+    /// Admits a connection. Waits while all places are taken by admitted clients.
     pub(super) async fn enter(self: &Arc<Door>, from: IpAddr) -> Result<Visitor, TooManyOfOne> {
         let is_proxy = Network::any_has(&self.limits.proxies, from);
         let host: Option<Arc<str>> = (!is_proxy).then(|| mcp::host_of(from).into());
         loop {
-            // Registered before the look at the table, so that no place that becomes free in between is missed.
+            // Registered before the table is checked, so that a place freed in between is not missed.
             let freed = self.freed.notified();
             if let Some(visitor) = self.try_enter(host.as_ref())? {
                 return Ok(visitor);
@@ -132,7 +131,7 @@ impl HeldConnections {
         self.of_host.get(host).copied().unwrap_or_default()
     }
 
-    /// Ends the oldest connection of a stranger that fits; says whether there was one. Its place is free at once.
+    /// Ends the oldest matching connection of a stranger; returns whether there was one. Its place is free at once.
     fn turn_out_oldest(&mut self, fits: impl Fn(&Stranger) -> bool) -> bool {
         let oldest = self.strangers.iter().find(|(_, stranger)| fits(stranger));
         let Some(number) = oldest.map(|(number, _)| *number) else {
@@ -158,17 +157,17 @@ impl HeldConnections {
 }
 
 impl Visitor {
-    /// Notes that a whole head of a request came.
+    /// Notes that a complete request head has arrived.
     pub(super) fn asks(&self) {
         self.has_asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a whole head of a request ever came.
+    /// Whether a complete request head ever arrived.
     pub(super) fn has_asked(&self) -> bool {
         self.has_asked.load(Ordering::Relaxed)
     }
 
-    /// Notes that a request was let in: from now on nobody takes its place.
+    /// Notes that a request was admitted: from now on the connection keeps its place.
     pub(super) fn let_in(&self) {
         if !self.is_let_in.swap(true, Ordering::Relaxed) {
             self.door.held().strangers.remove(&self.number);
@@ -184,7 +183,7 @@ impl Visitor {
 impl Drop for Visitor {
     fn drop(&mut self) {
         let mut held = self.door.held();
-        // The place of one that was turned out is another's already.
+        // A connection that was ended has already lost its place to another one.
         let was_stranger = held.strangers.remove(&self.number).is_some();
         if was_stranger || !self.turned_out.is_cancelled() {
             held.leave(self.host.as_ref());

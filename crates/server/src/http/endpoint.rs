@@ -43,19 +43,19 @@ pub(crate) struct Endpoint {
     sessions: Option<Arc<Sessions>>,
 }
 
-/// The sender of a request that was let in.
+/// The sender of an admitted request.
 pub(super) struct Admitted {
     /// The sender, without its token.
     pub(super) client: HttpClient,
     /// The holder of the token it carries.
     pub(super) holder: Option<Holder>,
-    /// What it has of the endpoint, now and later.
+    /// Its part of the endpoint, now and after reloads.
     pub(super) live: LiveServer,
-    /// What it has of the endpoint now.
+    /// Its part of the endpoint now.
     pub(super) server: Server,
 }
 
-/// A tool set as the operator decided.
+/// A tool set under the operator's settings.
 pub(crate) struct EndpointParts {
     /// For callers that are no named client.
     pub(crate) own: ServedPart,
@@ -63,25 +63,25 @@ pub(crate) struct EndpointParts {
     pub(crate) clients: Vec<(Arc<str>, ServedPart)>,
 }
 
-/// What somebody has of an endpoint.
+/// A caller's part of an endpoint.
 pub(crate) struct ServedPart {
     pub(crate) service: Service,
-    /// Whether it is other than before.
+    /// Whether it differs from before.
     pub(crate) access: AccessChange,
 }
 
-/// Who holds the token of a request.
+/// The holder of a request's token.
 #[derive(Debug, Clone)]
 pub(super) struct Holder {
-    /// What log, audit and limits call it.
+    /// Its name in log, audit and limits.
     pub(super) name: Arc<str>,
-    /// The client that the settings name and that it is, if it is one.
+    /// The named client that it is, if it is one.
     pub(super) client: Option<Arc<str>>,
-    /// Whose sessions are its own.
+    /// The owner of its sessions.
     pub(super) owner: [u8; 32],
-    /// What tells the subject of an access token from all others.
+    /// Identifies the subject of an access token.
     pub(super) subject: Option<Arc<str>>,
-    /// When its token is good no more, if it ever is.
+    /// When its token expires, if ever.
     pub(super) expires: Option<Instant>,
 }
 
@@ -102,7 +102,7 @@ impl Admitted {
         self.holder.as_ref().map(|holder| holder.owner)
     }
 
-    /// Until when it may listen.
+    /// The time until which it may listen.
     fn expires(&self) -> Option<Instant> {
         self.holder.as_ref().and_then(|holder| holder.expires)
     }
@@ -118,7 +118,7 @@ impl Admitted {
 }
 
 impl Endpoint {
-    /// Builds an endpoint with what named clients have of it, and with at most `max_sessions` sessions if it has any.
+    /// Builds an endpoint with the parts of named clients, and with at most `max_sessions` sessions if it has any.
     pub(crate) fn new(
         name: String,
         server: Server,
@@ -140,8 +140,8 @@ impl Endpoint {
         }
     }
 
-    /// Puts in force what the operator decided. Requests that are being served end with what they began with; clients
-    /// whose tools are others now are told.
+    /// Puts new settings in force. Running requests finish under the old ones; clients whose list of tools changed are
+    /// told.
     pub(crate) fn replace(&self, parts: EndpointParts) {
         let base = self.server.now();
         let before = self.clients.now();
@@ -173,7 +173,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends what is open for those who have nothing here any more: clients that are gone, and tokens that were revoked.
+    /// Ends the connections of callers that lost access: clients that are gone, and tokens that were revoked.
     pub(crate) fn end_revoked(&self, revoked: &RevokedTokens) {
         let clients = self.clients.now();
         let cut = clients.iter();
@@ -196,7 +196,7 @@ impl Endpoint {
         }
     }
 
-    /// What the sender of a request has; `None` if the endpoint does not exist for it.
+    /// The sender's part of the endpoint; `None` if the endpoint does not exist for it.
     pub(super) fn server_for(&self, holder: Option<&Holder>) -> Option<LiveServer> {
         match holder.and_then(|holder| holder.client.as_ref()) {
             // Security: a client that the settings name has its own part or nothing.
@@ -262,8 +262,8 @@ impl Endpoint {
         (body, held): HeldBody,
         from: &Admitted,
     ) -> Result<HttpReply, Refusal> {
-        // Frees the bytes: a large body would otherwise stay in memory for the whole call. Its room is kept, because the
-        // message that was read from it is as large.
+        // Frees the bytes, because a large body would otherwise stay in memory for the whole call. Its room is kept,
+        // because the parsed message is as large.
         let message = match message_of(body, from).await? {
             Incoming::Message(message) => message,
             Incoming::Refused(refused) => return Ok(self.refused(refused, parts, from)),
@@ -472,7 +472,7 @@ fn named(
 ) -> Result<Arc<Session>, Refusal> {
     let name = only_one(headers, &SESSION, "Mcp-Session-Id")?;
     let name = name.ok_or_else(|| bad_request("Session ID is required"))?;
-    // Security: whoever is another client now begins anew.
+    // Security: a caller that is another client now has to start a new session.
     let session = sessions.find(name, from.owner());
     let session = session.filter(|session| session.has(&from.live));
     session.ok_or_else(|| Refusal {
@@ -481,7 +481,7 @@ fn named(
     })
 }
 
-/// The one value of a header, if it is text. A proxy could go by either of two.
+/// The only value of a header, if it is text. If there were two, a proxy could use either.
 fn only_one<'headers>(
     headers: &'headers HeaderMap,
     header: &HeaderName,

@@ -1,9 +1,9 @@
-//! Shares the runtime's threads out between the addresses that requests come from.
+//! Shares the runtime's threads among the addresses that requests come from.
 //!
-//! The runtime runs what is ready in the order it became ready. An address with hundreds of connections that all have something
-//! to say would keep a request of another one waiting behind all of them. So the connections of one address have a
-//! lane: of those that are ready only a few run, then all that is ready elsewhere has its turn. An address with few
-//! connections cannot hold anybody up, and pays nothing for this.
+//! The runtime runs tasks in the order they became ready. If an address has hundreds of busy connections, a request
+//! from another address would wait behind all of them. So the connections of one address share a lane: only a few of
+//! its ready connections run, then everything else that is ready gets its turn. An address with few connections cannot
+//! delay anyone, and pays nothing for this.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -21,7 +21,7 @@ const PASS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Weak<Lane>>>);
 
-/// What the connections of one address share.
+/// The state that the connections of one address share.
 #[derive(Debug)]
 pub(super) struct Lane {
     connections: AtomicUsize,
@@ -86,7 +86,7 @@ impl Lane {
         }
     }
 
-    /// Whether a connection that is ready may run now; otherwise it is called later.
+    /// Whether a ready connection may run now; otherwise it is woken later.
     fn may_run(self: &Arc<Lane>, place: &Arc<LanePlace>, context: &Context<'_>) -> bool {
         if self.connections.load(Ordering::Relaxed) <= FEW && !place.is_waiting() {
             return true;
@@ -113,7 +113,7 @@ impl Lane {
         true
     }
 
-    /// Lets passes follow one another until nobody waits.
+    /// Runs passes one after the other until nothing waits.
     fn open_next(self: &Arc<Lane>, line: &mut LaneTurns) {
         if line.is_opening {
             return;
@@ -131,7 +131,7 @@ impl Lane {
         });
     }
 
-    /// Calls those who are next.
+    /// Wakes the connections that are next.
     fn open(&self) -> Opened {
         let mut line = locked(&self.line);
         let next = PASS.min(line.waiting.len());
@@ -150,12 +150,12 @@ impl Lane {
     }
 }
 
-/// Whom a pass was opened for.
+/// The connections that a pass was opened for.
 #[derive(Debug, PartialEq, Eq)]
 enum Opened {
     /// Connections that waited.
     ForSome,
-    /// Nobody waited.
+    /// None waited.
     ForLater,
 }
 

@@ -1,7 +1,7 @@
 //! Finds the client behind a proxy that the operator trusts.
 //!
 //! A proxy adds the address that it was called from at the right end of `X-Forwarded-For` or `Forwarded`. Everything to
-//! the left of it came from outside and may be made up, so the rightmost address that is no trusted proxy's counts.
+//! the left of it came from outside and may be forged, so the rightmost address that is not a trusted proxy's counts.
 //!
 //! `X-Forwarded-For` decides alone if it is there: nearly every proxy writes it, and passes on a `Forwarded` that the
 //! client, or a proxy of the client, made. A proxy that writes only `Forwarded` has to remove the other.
@@ -37,7 +37,7 @@ fn rightmost(
     let hops = lines.flat_map(|line| line.to_str().unwrap_or_default().split(','));
     let hops: Vec<&str> = hops.collect();
     for hop in hops.into_iter().rev() {
-        // What cannot be read hides who came before it.
+        // An unreadable entry hides the ones before it.
         let address = parse(address_of(hop.trim())?)?;
         if !Network::any_has(proxies, address) {
             return Some(address);

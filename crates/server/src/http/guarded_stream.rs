@@ -1,5 +1,5 @@
-//! A stream that ends connections of clients that do not read, lets others have their turn between the parts of a large
-//! reply, and keeps the first bytes for a look.
+//! A stream that ends the connections of clients that do not read, gives others their turn between the parts of a large
+//! reply, and keeps the first bytes for inspection.
 //!
 //! hyper accepts a request with both Content-Length and Transfer-Encoding and hides the first, so the bytes themselves
 //! are checked. Later requests of a connection need no check: after a chunked body the connection is closed
@@ -99,7 +99,7 @@ impl<S: AsyncWrite + Unpin> GuardedStream<S> {
 }
 
 impl Head {
-    /// Tells whether the first request has both lengths; later calls say no.
+    /// Tells whether the first request has both lengths; later calls return false.
     pub(super) fn has_two_lengths(&self) -> bool {
         let head = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         head.is_some_and(|head| two_lengths(&head))

@@ -25,29 +25,29 @@ pub(super) struct Snapshot {
     pub(super) waiting: usize,
     /// The roots.
     pub(super) roots: Vec<RootFigures>,
-    /// What the process takes.
+    /// The process's memory and processor time.
     pub(super) process: ProcessSnapshot,
-    /// What is kept of the changes of each root.
+    /// The size of each root's history.
     pub(super) histories: Vec<(String, HistoryCounts)>,
     /// Bytes of bodies, replies, session streams and uploads.
     pub(super) held_bytes: u64,
-    /// What searches remember.
+    /// The memory of searches.
     pub(super) search_memory: ops::SearchMemoryUsage,
     /// The cache of `guide`, if it is served.
     pub(super) cache: Option<guide::CacheUsage>,
 }
 
-/// What is told of a root.
+/// The figures of a root.
 #[derive(Debug)]
 pub(super) struct RootFigures {
     pub(super) name: String,
     /// Whether its directory is there.
     pub(super) is_up: bool,
-    /// What it may hold and what it holds, if it has a quota.
+    /// Its quota and usage, if it has a quota.
     pub(super) quota: Option<QuotaUse>,
 }
 
-/// What is told of the process.
+/// The figures of the process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessSnapshot {
     resident_bytes: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) struct ProcessSnapshot {
 }
 
 impl ProcessSnapshot {
-    /// Looks now.
+    /// Reads the current figures.
     pub(super) fn of(process: &ProcessFigures) -> ProcessSnapshot {
         ProcessSnapshot {
             resident_bytes: process.resident_bytes(),

@@ -41,14 +41,14 @@ use self::router::Router;
 pub(crate) use self::router::{HttpGauges, HttpOptions};
 use crate::signals::FINISHING;
 
-/// How long calls that come after the process was asked to stop are answered, while somebody is connected.
+/// How long calls are still answered after the process was asked to stop, while a client is connected.
 const DRAINING: Duration = Duration::from_secs(2);
-/// How often to look meanwhile whether somebody still is.
+/// How often to check meanwhile whether a client still is.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How long to wait for one more connection before the listener is closed, and then for what those ask.
+/// How long to wait for further connections before the listener is closed, and then for their requests.
 const LAST_ACCEPT: Duration = Duration::from_millis(1);
 const LAST_ASKED: Duration = Duration::from_millis(50);
-/// How long connections may take to end once their calls were cut.
+/// How long connections may take to end after their calls were cut.
 const CUTTING: Duration = Duration::from_millis(500);
 /// How long to wait before accepting again when the system has no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -94,7 +94,7 @@ pub(crate) async fn serve(
     }
     drop(listener);
     if !connections.is_empty() {
-        // What they were about to ask is read before they are told to end.
+        // Requests that they were about to send are read before they are told to end.
         tokio::time::sleep(LAST_ASKED).await;
     }
     drained.cancel();
@@ -102,11 +102,11 @@ pub(crate) async fn serve(
     settle(&services).await;
 }
 
-/// Waits until the process is asked to stop and nobody is connected, at most for a moment.
+/// After the process was asked to stop, waits briefly until nobody is connected.
 ///
-/// Meanwhile calls are still answered, and every answer ends its connection: so a proxy has none left to this process when it
-/// stops listening, and what it sends next is refused before it is sent. A call that is answered with a refusal is lost,
-/// because proxies do not repeat what may change something.
+/// Meanwhile calls are still answered, and every answer ends its connection. So a proxy has no connection left when
+/// this process stops listening, and its next connection attempt is refused before it sends a call. A call that is
+/// refused after it was sent is lost, because proxies do not repeat requests that may change something.
 async fn drain(services: &[Service], router: &Router, shutdown: CancellationToken) {
     shutdown.cancelled().await;
     let all = async {
@@ -120,7 +120,7 @@ async fn drain(services: &[Service], router: &Router, shutdown: CancellationToke
     let _ = tokio::time::timeout(DRAINING, all).await;
 }
 
-/// Waits for calls whose clients are gone: calls in sessions still run. They get as long as the others.
+/// Waits for calls whose clients are gone: calls in sessions still run. They get as much time as the others.
 async fn settle(services: &[Service]) {
     let all = async || {
         for service in services {
@@ -137,7 +137,7 @@ async fn settle(services: &[Service]) {
 async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router) {
     // Clients that listen for changes would hold their connections.
     router.end_subscriptions();
-    // First calls are cut, which answers them; then sessions, whose streams hold connections.
+    // First, calls are cut, which answers them; then sessions, whose streams hold connections.
     let cuts: [(Duration, &dyn Fn()); 2] = [
         (FINISHING, &|| services.iter().for_each(Service::cut_calls)),
         (CUTTING, &|| router.end_sessions()),
@@ -151,7 +151,7 @@ async fn end(mut connections: JoinSet<()>, services: &[Service], router: &Router
         }
         cut();
     }
-    // Connections that are left are dropped with the set.
+    // Remaining connections are dropped with the set.
     let _ = tokio::time::timeout(CUTTING, all(&mut connections)).await;
 }
 
@@ -159,7 +159,7 @@ async fn all(connections: &mut JoinSet<()>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// The next connection that is let in.
+/// The next admitted connection.
 async fn accept(listener: &TcpListener, door: &Arc<Door>) -> (TcpStream, SocketAddr, Visitor) {
     loop {
         match listener.accept().await {

@@ -18,12 +18,12 @@ use crate::in_force::InForce;
 /// How long a root may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What has to be true of a process that is ready.
+/// The conditions under which the process is ready.
 pub(super) struct Readiness {
     admission: Arc<InForce<Admission>>,
-    /// The looks that have not come back, by the name of the root.
+    /// The checks that have not returned, by the name of the root.
     asked: Mutex<HashMap<String, Arc<AtomicBool>>>,
-    /// The root that was last logged as not answering; nothing once all answer again.
+    /// The root that was last logged as not answering; `None` once all answer again.
     logged: Mutex<Option<String>>,
     draining: CancellationToken,
 }
@@ -31,7 +31,7 @@ pub(super) struct Readiness {
 struct Probe {
     name: String,
     root: Arc<LiveRoot>,
-    /// A look that has not come back. There is never a second one: each would hold a thread.
+    /// A check that has not returned. There is never a second one, because each holds a thread.
     is_asked: Arc<AtomicBool>,
 }
 
@@ -88,7 +88,7 @@ impl Readiness {
         text(StatusCode::OK, "ready")
     }
 
-    /// Logs which root does not answer: once, however often anybody asks.
+    /// Logs which root does not answer: once, no matter how many requests ask.
     fn log(&self, silent: Option<String>) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if *logged == silent {

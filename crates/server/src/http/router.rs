@@ -36,11 +36,11 @@ use crate::settings::Network;
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// What the operator decided about HTTP.
+/// The operator's settings for HTTP.
 pub(crate) struct HttpOptions {
     /// What is open now.
     pub(crate) gauges: Arc<HttpGauges>,
-    /// What the process takes.
+    /// The process's memory and processor time.
     pub(crate) process: Arc<ProcessFigures>,
     /// The allowed hosts and origins.
     pub(crate) host_check: Arc<InForce<HostCheck>>,
@@ -48,22 +48,22 @@ pub(crate) struct HttpOptions {
     pub(crate) credentials: Arc<CredentialStore>,
     /// How busy the process is.
     pub(crate) admission: Arc<InForce<Admission>>,
-    /// What the calls of `guide` share, if it is served.
+    /// The shared state of `guide`, if it is served.
     pub(crate) guide_state: Option<Arc<GuideState>>,
     /// The largest request body.
     pub(crate) max_body_size: usize,
-    /// How many connections are held, and whose.
+    /// The limits of open connections.
     pub(crate) door_limits: DoorLimits,
-    /// How long a new connection may take to ask something.
+    /// How long a new connection may take to send a request.
     pub(crate) handshake_timeout: Duration,
     /// How long a client may take to send a request or to take part of a reply.
     pub(crate) client_timeout: Duration,
 }
 
-/// What is known of a request besides its content.
+/// What is known about a request besides its content.
 #[derive(Debug, Clone)]
 pub(super) struct RequestInfo {
-    /// Who called, if no proxy tells another client.
+    /// The peer, which is the client unless a proxy names another one.
     pub(super) client: HttpClient,
     /// Where its connection comes from.
     pub(super) peer: IpAddr,
@@ -126,7 +126,7 @@ impl Router {
         draining: CancellationToken,
     ) -> Router {
         let sessions = endpoints.iter().filter_map(|one| one.sessions());
-        // A router is made once.
+        // A router is created only once.
         let _ = options.gauges.sessions.set(sessions.cloned().collect());
         Router {
             readiness: Readiness::new(Arc::clone(&options.admission), draining),
@@ -202,7 +202,7 @@ impl Router {
         if let Some(origin) = origin {
             cors::open_to(origin, &mut reply);
         }
-        // The next call of a client whose server is about to stop goes elsewhere; this one was still answered.
+        // The server is about to stop: this call is still answered, and the client's next one goes elsewhere.
         if is_chunked || self.readiness.is_draining() {
             let close = HeaderValue::from_static("close");
             reply.headers_mut().insert(CONNECTION, close);
@@ -236,7 +236,7 @@ impl Router {
             visitor.let_in();
         }
         let path = request.uri().path();
-        // Security: the metrics name every root, so a client that has a part of them does not see any.
+        // Security: the metrics name every root, so a client that may only see some roots gets none.
         if path == "/metrics" && !is_named(holder.as_ref()) {
             return self.metrics(request.method());
         }
@@ -405,7 +405,7 @@ impl Router {
         reply
     }
 
-    /// Tells the sender of a request what there is for it.
+    /// Tells the sender of a request which endpoints it has.
     fn not_found(&self, holder: Option<&Holder>) -> HttpReply {
         let is_own = |endpoint: &Endpoint| endpoint.server_for(holder).is_some();
         let first = self.endpoints.first().filter(|first| is_own(first));
@@ -423,7 +423,7 @@ impl Router {
         text(StatusCode::NOT_FOUND, message)
     }
 
-    /// Whether a request for the metrics carries a token that is for them alone.
+    /// Whether a request for the metrics carries a metrics-only token.
     fn may_only_read_metrics<B>(&self, request: &Request<B>) -> bool {
         let is_asked = request.uri().path() == "/metrics";
         let tokens = is_asked.then(|| self.credentials.current().metrics_tokens);

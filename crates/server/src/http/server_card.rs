@@ -1,6 +1,6 @@
 //! The server card: what this server is and where it is reached, for clients and registries that have not connected yet.
 //!
-//! It tells nothing that a client could not see before it is let in: no root, no tool, no setting.
+//! It reveals nothing about roots, tools or settings.
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, StatusCode};

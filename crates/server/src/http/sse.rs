@@ -75,7 +75,7 @@ impl Events for Notified {
 pub(super) struct EventBody<E> {
     events: E,
     silence: Pin<Box<Sleep>>,
-    /// The end of the right to hear anything.
+    /// When the right to receive events ends.
     end: Option<Pin<Box<Sleep>>>,
 }
 
@@ -88,7 +88,7 @@ impl<E: Events> EventBody<E> {
         }
     }
 
-    /// Ends the stream at this time, whatever is to come.
+    /// Ends the stream at this time, even if events are pending.
     pub(super) fn until(mut self, end: Option<Instant>) -> EventBody<E> {
         self.end = end.map(|end| Box::pin(tokio::time::sleep_until(end)));
         self

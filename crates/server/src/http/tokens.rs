@@ -32,18 +32,18 @@ pub(crate) struct TokenHolder {
     pub(crate) digest: TokenDigest,
 }
 
-/// Why a request was not let in.
+/// Why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenRefusal {
-    /// It carries no token.
+    /// It has no token.
     Missing,
     /// Its token is not one of ours.
     Wrong,
 }
 
 impl Tokens {
-    /// Reads one token a line; `#` begins a comment line. A token is known by the first digits of its digest, so that it
-    /// keeps its name when other lines come or go.
+    /// Reads one token a line; `#` begins a comment line. A token is named by the first digits of its digest, so that
+    /// it keeps its name when other lines are added or removed.
     pub(crate) fn parse(text: &str) -> Result<Tokens, String> {
         let lines = text.lines().map(str::trim).zip(1..);
         let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));

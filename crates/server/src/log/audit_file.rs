@@ -19,17 +19,17 @@ use crate::settings::{AuditOnFailure, Settings};
 pub(crate) struct AuditFile {
     path: PathBuf,
     file: File,
-    /// Where the room begins that is kept for further lines.
+    /// The position at which the reserved room for further lines begins.
     kept_from: u64,
     on_failure: AuditOnFailure,
     /// The last line that this process wrote or found.
     head: ChainHead,
-    /// How long the file was then; other processes make it longer.
+    /// The length of the file at that time; other processes may append.
     length: u64,
     announcer: HeadAnnouncer,
 }
 
-/// Tells the operator that calls cannot be recorded, and what becomes of changes.
+/// Tells the operator that calls cannot be recorded, and what happens to changes.
 pub(super) fn tell_failing(error: &dyn Display, on_failure: AuditOnFailure) {
     let changes = match on_failure {
         AuditOnFailure::Refuse => "refused",
@@ -51,7 +51,7 @@ impl AuditFile {
         Ok(AuditFile {
             file: operator_files::append(path)?,
             path: path.to_owned(),
-            // Nothing is kept yet: the first look at the end finds that.
+            // No room is reserved yet: the first look at the end finds that.
             kept_from: u64::MAX,
             on_failure: settings.audit_on_failure,
             head: ChainHead::default(),
@@ -60,8 +60,8 @@ impl AuditFile {
         })
     }
 
-    /// Room for the lines of the changes that may be under way: it is kept before they begin, so that a full disk is found
-    /// by the next change and not by their record.
+    /// Room for the lines of changes in progress. It is reserved before they begin, so that a full disk stops the next
+    /// change and not the record of this one.
     fn keep_room(&mut self) -> io::Result<()> {
         let end = self.file.metadata()?.len();
         let is_kept = end >= self.kept_from && end - self.kept_from <= ROOM / 2;
@@ -87,7 +87,7 @@ impl AuditFile {
             follows = Follows::Line;
         }
         (&self.file).write_all(&chained).inspect_err(|_| {
-            // Every line stays whole. If this fails too, the next write finds a line that was cut off.
+            // Every line stays whole. If this fails too, the next write finds a cut-off line.
             let _ = self.file.set_len(before);
         })?;
         self.head = head;
@@ -124,8 +124,8 @@ struct FileEnd {
 }
 
 impl FileEnd {
-    /// Judges the last bytes of a file. A last line without its end was cut off: it counts as one line, whatever is left
-    /// of it.
+    /// Interprets the last bytes of a file. A last line without its end was cut off: it counts as one line, whatever is
+    /// left of it.
     fn of(tail: &[u8]) -> FileEnd {
         let whole = tail.strip_suffix(b"\n");
         let mut lines = whole.unwrap_or(tail).rsplit(|byte| *byte == b'\n');
@@ -158,7 +158,7 @@ impl Write for AuditFile {
         Ok(bytes.len())
     }
 
-    /// Takes whole lines only.
+    /// Accepts whole lines only.
     fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
         let locked = operator_files::lock(&self.file);
         let written = self.write_chained(lines);
@@ -210,8 +210,8 @@ impl LogOutput for AuditFile {
 
 /// Writes the head of the chain to the ordinary log from time to time, which an attacker who can alter the audit file may not be able to change.
 ///
-/// By time and not by number of lines: a line is then covered soon, also on a server that has one call an hour, and a
-/// busy one does not fill the log. Nothing is written while no line is added.
+/// By time and not by number of lines, so that a line is covered soon even on a server with one call an hour, and a
+/// busy server does not fill the log. Nothing is written while no line is added.
 #[derive(Debug)]
 struct HeadAnnouncer {
     /// `None` never announces.

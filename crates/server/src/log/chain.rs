@@ -52,7 +52,7 @@ pub(crate) struct ChainHead {
     pub(crate) hash: LineHash,
 }
 
-/// What a line says of its place in the chain.
+/// What a line says about its place in the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainLink {
     /// Its number.
@@ -90,7 +90,7 @@ impl ChainLink {
     }
 }
 
-/// Where the next line goes.
+/// What the next line follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// Nothing: it is the first of its file.

@@ -15,10 +15,10 @@ use crate::settings::LogFormat;
 
 /// The most bytes of one value that a line shows.
 pub(super) const MAX_VALUE: usize = 4096;
-/// The bytes that the fields of a call take, more or less.
+/// Roughly how many bytes the fields of a call take.
 const USUAL_SIZE: usize = 256;
 
-/// The field whose text is a JSON list, which a line shows as one: an event has no lists.
+/// The field whose text is a JSON list and is shown as one, because an event has no lists.
 const LIST: &str = "paths";
 /// The field whose text is a JSON object already.
 const OBJECT: &str = "arguments";
@@ -46,7 +46,7 @@ impl LineFormat {
     }
 }
 
-/// One event's fields, written as they come: a line costs no more than its bytes.
+/// One event's fields, written as they arrive: a line costs no more than its bytes.
 #[derive(Debug)]
 pub(super) struct LogLine {
     format: LineFormat,
@@ -208,7 +208,7 @@ impl LogLine {
     }
 }
 
-/// Text that stops growing: a huge value costs no more than what is shown of it.
+/// Text that stops growing, so that a huge value costs no more than its shown part.
 #[derive(Debug, Default)]
 struct Capped(String);
 

@@ -24,7 +24,7 @@ use self::line::LogLine;
 use self::queue::{LineQueue, OnFull};
 use crate::settings::{AuditOnFailure, LogLevel, Settings};
 
-/// The crates whose lines are written at the level that was set; other crates only get to warn.
+/// The crates whose lines are written at the configured level; from other crates only warnings are.
 const OURS: &[&str] = &[
     "mcp_filesystem",
     "mcp",
@@ -121,7 +121,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // First the audit file: what it tells of itself goes to the other queue.
+        // The audit file first: its own messages go to the other queue.
         self.audit.iter().for_each(LineQueue::flush);
         self.queue.flush();
     }

@@ -35,23 +35,23 @@ pub(super) trait LogOutput: Write + Send + 'static {
     /// Opens the file again, if it is one.
     fn reopen(&mut self) {}
 
-    /// Makes sure that there is room for the lines that follow, if that can be known.
+    /// Makes sure that there is room for the following lines, if that can be known.
     fn reserve(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Reports that lines cannot be written. Told once, until [`LogOutput::recovered`].
+    /// Reports that lines cannot be written. Called once, until [`LogOutput::recovered`].
     fn failed(&mut self, _error: &io::Error) {}
 
     /// Reports that lines can be written again.
     fn recovered(&mut self) {}
 
-    /// Does what is due while no line waits. Returns when to look again, if something will be due.
+    /// Does periodic work while no line waits. Returns when to call again, if anything will be due.
     fn idle(&mut self) -> Option<Duration> {
         None
     }
 
-    /// Does what is left to do before the process ends.
+    /// Does the remaining work before the process ends.
     fn ending(&mut self) {}
 }
 
@@ -70,7 +70,7 @@ enum QueueItem {
 pub(super) enum OnFull {
     /// It is dropped and counted.
     Drop,
-    /// It waits all the same. Calls wait before they begin ([`Recorder::room`]), so the queue stays small.
+    /// It is queued anyway. Calls wait before they begin ([`Recorder::room`]), so the queue stays small.
     Keep,
 }
 
@@ -104,7 +104,7 @@ impl LineQueue {
     ) -> io::Result<LineQueue> {
         let (lines, waiting) = channel();
         let state = Arc::<QueueState>::default();
-        // Known before the first call: the thread may start later.
+        // Determined before the first call, because the thread may start later.
         let ready = output.reserve();
         state.failing.store(ready.is_err(), Ordering::Relaxed);
         let own = Arc::clone(&state);
@@ -236,7 +236,7 @@ impl<Output: LogOutput> LineWriter<'_, Output> {
         }
     }
 
-    /// Takes in what waits, up to a full batch. Returns how many lines that were.
+    /// Takes waiting lines, up to a full batch. Returns how many there were.
     fn take_batch(&mut self, first: QueueItem, waiting: &Receiver<QueueItem>) -> usize {
         let mut count = 0;
         let mut next = Some(first);
@@ -260,7 +260,7 @@ impl<Output: LogOutput> LineWriter<'_, Output> {
             }
             QueueItem::Flush(done) => {
                 self.write();
-                // The thread that waits may end the process, so the count must not come later.
+                // The waiting thread may end the process, so the count must be written before.
                 self.write_lost();
                 self.output.ending();
                 let _ = done.try_send(());

@@ -6,7 +6,7 @@ use toolset::{MemoryCreate, MemoryStore, ReplyHalves, ReplyPolicy, Right, TextFo
 
 /// A type whose values each have a word.
 pub(crate) trait WordValue: Copy + PartialEq + Send + Sync + 'static {
-    /// What a message calls such a word.
+    /// The name of such a word in messages.
     const WHAT: &'static str;
     /// Every value with its word and what it means.
     const WORDS: &'static [(&'static str, Self, &'static str)];

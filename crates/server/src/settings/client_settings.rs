@@ -1,4 +1,4 @@
-//! `clients`: who may call, and what each of them may do where.
+//! `clients`: who may call, and what each client may do in each root.
 
 use sandbox::View;
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ pub(crate) const STDIO_CLIENT: &str = "stdio";
 pub(crate) const MIN_TOKEN: usize = 16;
 /// The longest name of a client.
 const MAX_NAME: usize = 64;
-/// What a digest in the file begins with.
+/// The prefix of a digest in the file.
 const DIGEST_PREFIX: &str = "sha256:";
 const DIGEST: &str =
     "a digest such as sha256:9f86d0… (64 hex digits); `mcp-filesystem token NAME` makes one";
@@ -27,7 +27,7 @@ pub(crate) type TokenDigest = [u8; 32];
 /// One client and what it may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientSettings {
-    /// What log, audit, history and metrics call it.
+    /// Its name in log, audit, history and metrics.
     pub(crate) name: String,
     /// The digests of its tokens.
     pub(crate) tokens: Vec<TokenDigest>,
@@ -48,13 +48,13 @@ pub(crate) struct ClientSettings {
 pub(crate) struct ClientRoot {
     /// The tools, inside the root's own allowlist.
     pub(crate) tools: AllowedTools,
-    /// The globs of what exists for it; none is everything.
+    /// The globs of what it can see; none means everything.
     pub(crate) paths: Vec<String>,
     /// What it may do to files.
     pub(crate) rights: Rights,
 }
 
-/// Which access tokens are a client's.
+/// Selects the access tokens of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OAuthSelector {
     /// Those with this scope.
@@ -78,7 +78,7 @@ pub(crate) fn digest_of(token: &str) -> TokenDigest {
     Sha256::digest(token).into()
 }
 
-/// A digest as the file has it.
+/// A digest in the form of the file.
 pub(crate) fn digest_text(digest: &TokenDigest) -> String {
     let digits = digest.iter().map(|byte| format!("{byte:02x}"));
     format!("{DIGEST_PREFIX}{}", digits.collect::<String>())
@@ -192,7 +192,7 @@ fn client_root(field: &Field<'_>) -> Reading<ClientRoot> {
     Ok(root)
 }
 
-/// Reads the globs of what exists.
+/// Reads the globs of what a client can see.
 fn paths(field: &Field<'_>) -> Reading<Vec<String>> {
     let globs = at_least_one(field, "at least one glob", |item| {
         item.text().map(str::to_owned)

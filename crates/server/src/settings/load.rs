@@ -14,7 +14,7 @@ use super::{
 };
 use crate::command_line::{Cli, Directories, GivenBy, GivenPath};
 
-/// The origin of a root that nobody named.
+/// The origin of a root that was not named.
 pub(crate) const CURRENT_DIRECTORY: &str = "the current directory";
 
 /// The origin of a root that was typed as a word.
@@ -71,8 +71,8 @@ fn partial_of(file: &ConfigFile) -> Result<Partial, SettingsError> {
     })
 }
 
-/// Directories on the command line replace the file's roots. One from the environment does so too, unless a directory
-/// was typed.
+/// Directories on the command line replace the file's roots. So does one from the environment, unless a directory was
+/// typed.
 fn with_directories(mut settings: Settings, given: Directories, current: &Path) -> Settings {
     let serves = |set| settings.toolsets.contains(&set);
     let with_memory = serves(Toolset::Memory) || serves(Toolset::MemoryTool);
@@ -115,7 +115,7 @@ fn add_base(settings: &mut Settings, base: GivenPath) {
     settings.roots.push(RootSettings {
         tools: AllowedTools::all_of(&[Toolset::Memory, Toolset::MemoryTool]),
         on_missing: OnMissingRoot::Create,
-        // To `memory` an absolute path is a way out, whatever it leads to.
+        // In `memory`, every absolute path counts as leading out.
         host_paths: false,
         ..root
     });
@@ -141,7 +141,7 @@ fn check(cli: &Cli, settings: &Settings, need: RootsNeed) -> Result<(), Settings
     faults.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
-/// A client that no caller can be: it has no token, no access token, and no scope stands for it.
+/// A client that no caller can be: it has no token and no access token, and no scope stands for it.
 fn client_of_nobody(settings: &Settings) -> Option<SettingsError> {
     let is_of_scope = |name: &str| {
         let mut scopes = settings.oauth.iter().flat_map(|oauth| &oauth.scopes);
@@ -202,7 +202,7 @@ fn relative_root(settings: &Settings) -> Option<SettingsError> {
     })
 }
 
-/// The set that cannot share a connection with others, if it is to.
+/// The set that cannot share a connection, if it would have to.
 fn not_alone(settings: &Settings) -> Option<SettingsError> {
     let shares = settings.serves(Toolset::Reference) && settings.toolsets.len() > 1;
     shares.then(|| SettingsError::NotAlone {

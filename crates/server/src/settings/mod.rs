@@ -1,4 +1,4 @@
-//! What the process runs with.
+//! The settings that the process runs with.
 //!
 //! [`table`] has every setting once. The command line and the config file each give a [`Partial`]; [`Partial::or`] is
 //! the one merge rule (the flag or environment variable first, then the file) and [`Partial::complete`] fills in the

@@ -12,7 +12,7 @@ pub(crate) struct Network {
     bits: u8,
 }
 
-/// What a network has to be.
+/// The expected form of a network.
 pub(super) const NETWORK: &str = "an IP address, or a network such as 10.0.0.0/8";
 
 impl Network {

@@ -1,4 +1,4 @@
-//! `auth.oauth`: the issuer whose access tokens let clients in, and what this server is called in them.
+//! `auth.oauth`: the issuer whose access tokens let clients in, and the names of this server in them.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::config_file::Field;
 use super::table;
 use super::value::{ReadContext, Reading};
 
-/// What the operator decided about access tokens.
+/// The operator's settings for access tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OAuthSettings {
     /// The issuer, letter for letter as its tokens name it.
@@ -55,12 +55,12 @@ pub(crate) struct WebAddress {
     path: String,
 }
 
-/// What an address has to be.
+/// The expected form of an address.
 const ADDRESS: &str =
     "an address such as https://login.example.org/keys; plain http only for this machine";
 
 impl WebAddress {
-    /// Reads an address. Plain HTTP is for this machine only: what comes from elsewhere could be anybody's.
+    /// Reads an address. Plain HTTP is for this machine only: a reply from elsewhere could be forged.
     fn parse(text: &str) -> Option<WebAddress> {
         if !may_be_address(text) {
             return None;
@@ -100,7 +100,7 @@ impl WebAddress {
         &self.authority
     }
 
-    /// What a request for it asks for.
+    /// The target of a request for it.
     pub(crate) fn path_and_query(&self) -> &str {
         &self.path
     }

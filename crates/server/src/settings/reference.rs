@@ -98,7 +98,7 @@ pub(super) fn section_of(key: &str) -> &str {
 fn setting_row(page: &mut String, key: &str, row: &Row) {
     let kind = (row.kind)();
     let (default, kind) = match row.otherwise {
-        // `null` would not say what leaving the key out means.
+        // `null` would not say what a missing key means.
         Some(otherwise) => (otherwise.to_owned(), kind.trim_end_matches(" or `null`")),
         None => (format!("`{}`", (row.default)()), kind.as_str()),
     };

@@ -13,23 +13,23 @@ use super::Toolset;
 /// One directory that is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RootSettings {
-    /// What clients call it.
+    /// Its name for clients.
     pub(crate) name: String,
-    /// Where it is on the host, absolute.
+    /// Its absolute path on the host.
     pub(crate) path: PathBuf,
-    /// What named it, for messages: `roots[0].path`, `DIR`, `--root-dir`.
+    /// Its origin, for messages: `roots[0].path`, `DIR`, `--root-dir`.
     pub(crate) origin: String,
     /// The tools that may be used in it.
     pub(crate) tools: AllowedTools,
     /// Whether anything in it may be changed.
     pub(crate) access: RootAccess,
-    /// What it may hold at most; at least one of the two limits is set.
+    /// Its quota; at least one of the two limits is set.
     pub(crate) quota: Option<Quota>,
-    /// How what changes replace or remove is kept.
+    /// How replaced and removed content is kept.
     pub(crate) history: Option<HistoryKept>,
-    /// What a person has to be asked about.
+    /// What a person has to confirm.
     pub(crate) confirm: Option<ConfirmSettings>,
-    /// What does not exist in it, as globs.
+    /// The globs of what it hides.
     pub(crate) deny: Vec<String>,
     /// What happens if the directory does not exist.
     pub(crate) on_missing: OnMissingRoot,

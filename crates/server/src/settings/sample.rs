@@ -16,7 +16,7 @@ const HEAD: &str = "\
 # `mcp-filesystem check --config FILE` tells in plain words what a config does.
 ";
 
-/// What this file says instead of the default: it serves a directory, to programs on this machine only.
+/// The values in this file that differ from the defaults: it serves a directory, to programs on this machine only.
 const VALUES: &[(&str, &str)] = &[
     ("host", "\"127.0.0.1\""),
     ("roots[].name", "workspace"),
@@ -24,7 +24,7 @@ const VALUES: &[(&str, &str)] = &[
     ("roots[].allowed_tools", "[\"*\"]"),
 ];
 
-/// What a key could say that has no default to show.
+/// An example value for a key without a default.
 const EXAMPLES: &[(&str, &str)] = &[
     ("roots[].quota.max_bytes", "10737418240"),
     ("roots[].quota.max_files", "100000"),
@@ -63,9 +63,9 @@ const ALTERNATIVES: &[&str] = &["auth.oauth.jwks_file"];
 
 /// How the lines of a section begin.
 struct Layout {
-    /// What every line begins with.
+    /// The indentation of every line.
     indent: &'static str,
-    /// What a key with its default has before it.
+    /// The prefix of a key that has its default.
     comment: &'static str,
 }
 
@@ -191,7 +191,7 @@ fn inner_keys(map: &str) -> impl Iterator<Item = &'static InnerKey> {
     })
 }
 
-/// What a key could say; for a map, what its keys could.
+/// An example value of a key; for a map, of its keys.
 fn example(key: &str) -> String {
     let inner: Vec<String> = inner_keys(key)
         .filter(|inner| !ALTERNATIVES.contains(&inner.key))

@@ -39,7 +39,7 @@ const MANY: RangeInclusive<u64> = 0..=(1 << 62);
 /// Bytes or files of a whole root or cache.
 const QUOTA: RangeInclusive<u64> = 1..=(1 << 62);
 
-/// What the table says of one setting.
+/// A row of the table: one setting.
 pub(crate) struct Row {
     /// The setting's field.
     pub(crate) field: &'static str,
@@ -51,9 +51,9 @@ pub(crate) struct Row {
     pub(crate) environment: Option<&'static str>,
     /// The bounds of a number.
     pub(crate) bounds: Option<Bounds>,
-    /// What applies without it, if that cannot be written as a value.
+    /// What applies if it is missing, if that cannot be written as a value.
     pub(crate) otherwise: Option<&'static str>,
-    /// What it is for.
+    /// Its meaning.
     pub(crate) meaning: &'static str,
     /// The kind of value.
     pub(crate) kind: fn() -> String,
@@ -61,11 +61,11 @@ pub(crate) struct Row {
     pub(crate) words: fn() -> Vec<(&'static str, &'static str)>,
     /// Its default, as the file would have it.
     pub(crate) default: fn() -> String,
-    /// What a changed value needs.
+    /// What a changed value needs to take effect.
     pub(crate) change: TakesEffect,
 }
 
-/// What it takes for a changed value to hold.
+/// What a changed value needs to take effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TakesEffect {
     /// SIGHUP.
@@ -74,10 +74,10 @@ pub(crate) enum TakesEffect {
     Restart,
 }
 
-/// The settings that another reading of the file would change.
+/// The settings that a reload would change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChangedKeys {
-    /// Those that hold from now on.
+    /// Those that take effect at once.
     pub(crate) applied: Vec<String>,
     /// Those that need a restart.
     pub(crate) restart: Vec<String>,
@@ -124,11 +124,11 @@ macro_rules! settings {
             $(, on_change $change:ident)?
         ;
     )*) => {
-        /// What the process runs with.
+        /// The settings that the process runs with.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub(crate) struct Settings { $( $(#[doc = $doc])* pub(crate) $field: $type, )* }
 
-        /// What one source (the command line, the file) says; the rest is left to the next.
+        /// The settings of one source (the command line, the file); the rest is left to the next source.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub(crate) struct Partial { $( $(#[doc = $doc])* pub(crate) $field: Option<$type>, )* }
 
@@ -345,7 +345,7 @@ settings! {
     audit_head_every: Duration = Duration::from_secs(300), key "log.audit_head_every", within PAUSE;
 }
 
-/// What the table says of a key of a map inside a setting.
+/// A row of the table: a key of a map inside a setting.
 pub(crate) struct InnerKey {
     /// Where it is in the file.
     pub(crate) key: &'static str,
@@ -353,18 +353,18 @@ pub(crate) struct InnerKey {
     pub(crate) kind: &'static str,
     /// The bounds of a number.
     pub(crate) bounds: Option<Bounds>,
-    /// What holds without it.
+    /// What applies if it is missing.
     pub(crate) absent: Absent,
-    /// What it is for.
+    /// Its meaning.
     pub(crate) meaning: &'static str,
 }
 
-/// What it means that a key of a map is not there.
+/// What a missing key of a map means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// A mistake; this is what was expected.
     Mistake(&'static str),
-    /// This holds.
+    /// This applies.
     Default(&'static str),
 }
 
@@ -379,7 +379,7 @@ impl InnerKey {
         self.bounds.clone().unwrap_or(0..=u64::MAX)
     }
 
-    /// What the message says was expected if the key is missing.
+    /// The expectation in the message about a missing key.
     pub(crate) fn expected(&self) -> &'static str {
         match self.absent {
             Absent::Mistake(words) | Absent::Default(words) => words,

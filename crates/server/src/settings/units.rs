@@ -1,9 +1,9 @@
 //! Sizes and times with a unit, as people write them: `10MB`, `1GiB`, `90m`, `7d`. Without a unit they are bytes and
 //! seconds.
 
-/// What a size may be.
+/// The expected form of a size.
 pub(super) const SIZE: &str = "a number of bytes, or one with a unit such as 10MB or 1GiB";
-/// What a time may be.
+/// The expected form of a time.
 pub(super) const TIME: &str = "a number of seconds, or one with s, m, h or d such as 90m or 7d";
 
 const SIZES: [(&str, u64); 10] = [

@@ -1,4 +1,4 @@
-//! The types that settings have: how each is read from the file, and how it reads there.
+//! The types of settings: how each is read from the file, and how it is written there.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
@@ -27,14 +27,14 @@ pub(crate) trait SettingValue: Sized {
         Vec::new()
     }
 
-    /// The value as the file would have it.
+    /// The value as written in the file.
     fn in_yaml(&self) -> String;
 
     /// Reads the value from the file.
     fn read(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Self>;
 }
 
-/// What reading a value needs besides the value itself.
+/// The context for reading a value.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadContext<'a> {
     /// Where relative paths start from.
@@ -170,7 +170,7 @@ impl<T: SettingValue> SettingValue for Vec<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Host(String);
 
-/// What a host has to be.
+/// The expected form of a host.
 const HOST: &str = "an IP address or a host name, without a port";
 
 impl Host {

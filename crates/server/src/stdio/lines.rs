@@ -18,7 +18,7 @@ const KEPT_LINE: usize = 1024 * 1024;
 pub(super) enum InputLine<'line> {
     /// The whole line, without its end.
     Whole(&'line [u8]),
-    /// What was found in a line that is too long.
+    /// What was found in an overlong line.
     TooLong(Outline),
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn write_all(
     while let Some(first) = waiting.recv().await {
         let (mut lines, first) = first.into_parts();
         lines.push(b'\n');
-        // What is written keeps its room until it is written.
+        // Messages keep their room until they are written.
         let mut held = vec![first];
         while lines.len() < BUFFER
             && let Ok(next) = waiting.try_recv()

@@ -47,7 +47,7 @@ async fn converse(
     let writer = tokio::spawn(lines::write_all(write, waiting, unheard.clone()));
     let client = StdioClient::new(&server, replies, max_message_size);
     tokio::select! {
-        // Nobody can answer our questions any more; everything else runs on to its reply.
+        // The client can no longer answer our questions; everything else keeps running until its reply.
         () = client.hear_all(read) => client.connection.end_questions(),
         () = shutdown.cancelled() => {}
         // Nobody can read the results any more.
@@ -86,7 +86,7 @@ impl StdioClient {
         }
     }
 
-    /// Tells the client whenever there are other tools.
+    /// Tells the client whenever the list of tools changes.
     async fn tell_changes(&self, mut following: Following) {
         loop {
             if following.next().await == LiveChange::Tools {

@@ -1,4 +1,4 @@
-//! What waits to be written on standard output, and how much of it may wait.
+//! The messages that wait to be written to standard output, and the limit of how many bytes may wait.
 //!
 //! A client that sends requests and reads no replies would otherwise fill the memory with replies. While too much waits,
 //! no further request is read, so that the client has to wait too.
@@ -35,7 +35,7 @@ pub(super) struct Outgoing {
     room: Room,
 }
 
-/// What a message takes up until it is written.
+/// The room that a message takes until it is written.
 #[derive(Debug)]
 pub(super) struct Room {
     bytes: usize,
@@ -44,20 +44,20 @@ pub(super) struct Room {
 }
 
 impl Output {
-    /// An output whose channel holds so many messages.
+    /// An output whose channel holds this many messages.
     pub(super) fn new(messages: usize) -> (Output, Receiver<Outgoing>) {
         let (sender, receiver) = channel(messages);
         let waiting = Arc::default();
         (Output { sender, waiting }, receiver)
     }
 
-    /// Sends a message; says whether somebody reads it.
+    /// Sends a message; returns whether there is still a reader.
     pub(super) async fn send(&self, message: Vec<u8>, held: Option<Reserved>) -> bool {
         let outgoing = self.outgoing(message, held);
         self.sender.send(outgoing).await.is_ok()
     }
 
-    /// Waits until not too much waits to be written.
+    /// Waits until few enough bytes wait to be written.
     pub(super) async fn has_room(&self) {
         loop {
             let fewer = self.waiting.fewer.notified();

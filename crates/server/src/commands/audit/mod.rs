@@ -79,7 +79,7 @@ fn beginning(path: &Path) -> Result<Option<LineHash>> {
     Ok(link.map(|link| link.prev))
 }
 
-/// Checks that the next file goes on from a line of this one, or begins a chain of its own.
+/// Checks that the next file continues from a line of this one, or begins a chain of its own.
 fn check_handover(verified: &mut Verified, handover: Option<LineHash>) {
     let follows = match handover {
         None => false,
@@ -97,7 +97,7 @@ fn is_new_chain(prev: LineHash) -> bool {
     prev == LineHash::default()
 }
 
-/// What is printed, and how much was broken.
+/// The report, and how much was broken.
 struct Report {
     for_people: bool,
     broken: usize,
@@ -198,7 +198,7 @@ fn in_words(broken: &Break) -> String {
     }
 }
 
-/// What is worth knowing of a file whose chain is unbroken.
+/// Remarks about a file whose chain is unbroken.
 fn notes(verified: &Verified, handover: Option<LineHash>) -> Vec<String> {
     let mut notes = Vec::new();
     if verified.unchained > 0 {

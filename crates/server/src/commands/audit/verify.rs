@@ -10,7 +10,7 @@ const MAX_LINE: u64 = 4 * 1024 * 1024;
 /// The first thing that is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Break {
-    /// The line of the file that shows it, from 1; `None` if it is not a matter of one line.
+    /// The line of the file that shows it, from 1; `None` if it is not about a single line.
     pub(crate) line: Option<u64>,
     /// What is wrong.
     pub(crate) fault: ChainFault,
@@ -19,7 +19,7 @@ pub(crate) struct Break {
 /// What is wrong with a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChainFault {
-    /// The line is not what the next one says it was, or that is not what the next one said.
+    /// The line does not match the hash in the next one, or that hash was altered.
     Altered,
     /// Lines with these numbers should come before it.
     Missing {
@@ -42,7 +42,7 @@ pub(crate) enum ChainFault {
     },
     /// No line has the hash that was kept.
     HeadNotFound,
-    /// The next file does not go on from any line of this one.
+    /// The next file does not continue from any line of this one.
     NextDoesNotFollow,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Verified {
     pub(crate) head: ChainHead,
     /// The lines that were cut off when a process or the machine died.
     pub(crate) cut: Vec<u64>,
-    /// The line with the hash that was looked for, and that which the next file goes on from.
+    /// The line with the requested hash, and the one that the next file continues from.
     pub(crate) found_head: Option<u64>,
     pub(crate) found_handover: Option<u64>,
     /// The first thing that is wrong.
@@ -101,7 +101,7 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
 struct Chain {
     look_for: LookFor,
     verified: Verified,
-    /// The line before is no line of ours: right only if the next one says that it was cut off.
+    /// The line before is not one of ours, which is right only if the next one says that it was cut off.
     after_scrap: bool,
 }
 

@@ -95,7 +95,8 @@ fn collect_types(schema: &Value, types: &mut Vec<String>) {
     }
 }
 
-/// A value as its types want it. What is no JSON stays text: the tool says best what it expects.
+/// Converts a value to one of its types. A value that is not JSON stays text: the tool's own message says best what it
+/// expects.
 fn typed(value: &str, types: &[String]) -> Value {
     let text = || Value::String(value.to_owned());
     if types.iter().all(|kind| kind == "string") {

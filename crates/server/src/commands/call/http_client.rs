@@ -114,7 +114,7 @@ async fn exchange(
 ) -> Result<EndpointReply> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // The request reports what breaks the connection.
+    // The request itself reports a broken connection.
     let connection = tokio::spawn(async move { drop(connection.await) });
     let response: Response<_> = sender.send_request(request).await?;
     let status = response.status().as_u16();

@@ -1,6 +1,6 @@
 //! `mcp-filesystem call`: one tool call from the shell, here or on a running server.
 //!
-//! A call made here takes the same road as a client's.
+//! A call made here is handled like a client's.
 
 mod answer;
 mod arguments;

@@ -58,7 +58,7 @@ fn table(objects: &[&Map<String, Value>]) -> Vec<String> {
             columns.push(name);
         }
     }
-    // Lists are long: behind everything else they shift nothing.
+    // Lists are long, so they come last, where they shift nothing.
     let is_list = |name: &&str| {
         let mut values = objects.iter().filter_map(|object| object.get(*name));
         values.any(Value::is_array)

@@ -55,7 +55,7 @@ fn token(server: &RemoteServer) -> Result<Option<String>> {
 
 async fn call(client: &EndpointClient, request: &CallRequest) -> Result<ToolAnswer> {
     let tool = request.tool.as_str();
-    // Only pairs need the tool's schema.
+    // Only NAME=VALUE pairs need the tool's schema.
     let schema = match &request.arguments {
         CallArguments::Pairs(_) => schema_of(client, tool).await?,
         _ => Value::Null,

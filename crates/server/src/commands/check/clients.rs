@@ -1,4 +1,4 @@
-//! Who may do what, where: what each caller has in effect, with what its roots allow applied.
+//! The rights of each caller in each root, after the root's own limits are applied.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::settings::{
     STDIO_CLIENT, Settings, Transport,
 };
 
-/// A line for each client and each kind of caller that is none, and one for each of their roots.
+/// A line for each client and each kind of unnamed caller, and one for each of their roots.
 pub(super) fn lines(settings: &Settings) -> Vec<String> {
     if settings.clients.is_empty() {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn lines(settings: &Settings) -> Vec<String> {
     named.chain(unnamed).collect()
 }
 
-/// The callers that are no named client and are let in.
+/// The callers that are let in without being a named client.
 fn unnamed(settings: &Settings) -> Vec<String> {
     let has_stdio = settings
         .clients
@@ -94,7 +94,7 @@ fn known_by(client: &ClientSettings, settings: &Settings) -> String {
     known.join(", ")
 }
 
-/// What somebody may do in a root in effect.
+/// The effective rights of a caller in a root.
 fn root_line(root: &RootSettings, part: Option<&ClientRoot>) -> String {
     let granted = part.map_or(Rights::ALL, |part| part.rights);
     let rights = match root.access {

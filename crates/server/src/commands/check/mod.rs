@@ -63,7 +63,7 @@ fn check_audit_file(settings: &Settings) -> Result<()> {
     operator_files::may_append(path).map_err(|error| bad_audit_file(path, &error))
 }
 
-/// Everything that the report needs.
+/// The facts for the report.
 struct Findings<'a> {
     loaded: &'a LoadedSettings,
     found: Vec<CheckedRoot>,
@@ -78,7 +78,7 @@ struct Findings<'a> {
     kernel: Vec<String>,
 }
 
-/// What an operator wants to know about a root's directory.
+/// The facts about a root's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CheckedRoot {
     name: String,
@@ -107,8 +107,8 @@ impl CheckedRoot {
     }
 }
 
-/// What the kernel adds to our own confinement. To find out, this process really confines itself; it ends after the
-/// report anyway.
+/// The kernel's part in the confinement. To find out, this process really confines itself; it ends after the report
+/// anyway.
 fn protections(roots: &Roots, landlock: Landlock) -> Result<Vec<String>> {
     let protection = sandbox::lock_in(roots, landlock, &[])?;
     let walks = roots

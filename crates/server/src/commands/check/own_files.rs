@@ -18,7 +18,7 @@ pub(super) struct OwnFile {
     pub(super) holds: Holds,
 }
 
-/// What such a file holds.
+/// The content of such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     /// The rules for agents.

@@ -22,7 +22,7 @@ pub(super) fn hidden_in(root: &NamedRoot, own: &RootSettings) -> HiddenEntries {
     }
 }
 
-/// What does not exist in a root for its clients.
+/// What a root hides from its clients.
 pub(super) fn deny_in_words(root: &RootSettings, found: &CheckedRoot) -> Option<String> {
     let globs = (!root.deny.is_empty()).then(|| root.deny.join(", "))?;
     Some(format!("deny {globs}: {}", entries_in_words(&found.hidden)))
@@ -44,7 +44,7 @@ fn entries_in_words(hidden: &HiddenEntries) -> String {
     }
 }
 
-/// The risks of what a root shows: names that usually hold secrets, and globs that hide less than they seem to.
+/// The risks of visible files: names that usually hold secrets, and globs that hide less than they seem to.
 pub(super) fn risks(found: &CheckedRoot, own: &RootSettings) -> Vec<String> {
     let mut risks = Vec::new();
     let name = &own.name;

@@ -34,10 +34,10 @@ use crate::process_usage::ProcessFigures;
 use crate::settings::{OAuthSettings, RootSettings, Settings, Transport};
 use crate::{histories, open_roots, root_watch, service_manager, signals, stdio, tool_sets};
 
-/// How long the process waits at its end for work that is stuck in the kernel.
+/// How long the process waits at exit for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// How long work that nobody waits for is put off after the start.
+/// How long background work is delayed after the start.
 const AFTER_START: Duration = Duration::from_millis(50);
 
 /// Serves until the client hangs up or the process is asked to stop. `arguments` start the same server from any
@@ -63,7 +63,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     ended
 }
 
-/// Ends what was under way when the process last stopped, and keeps the histories in their bounds from now on.
+/// Settles unfinished changes of an earlier process, and from now on keeps the histories within their bounds.
 fn tend_histories(roots: &Roots) {
     histories::recover(roots);
     histories::prune_in_background(roots);
@@ -83,7 +83,7 @@ fn start_runtime() -> Result<(Runtime, Option<Signal>)> {
     Ok((runtime, hangups))
 }
 
-/// What needs files outside the roots.
+/// Everything that was opened outside the roots.
 struct OpenedParts {
     roots: Roots,
     project: Option<GuideProject>,
@@ -112,7 +112,7 @@ fn open(settings: &Settings) -> Result<OpenedParts> {
         users: Arc::new(Users::load()),
         credentials: Arc::new(CredentialStore::load(settings)?),
         audit: audit.map(|path| audit_file(path, settings)).transpose()?,
-        // After everything above, which needs files outside the roots.
+        // Last, because everything above needs files outside the roots.
         protection: lock_in(&roots, settings)?,
         roots,
     })
@@ -124,7 +124,7 @@ fn lock_in(roots: &Roots, settings: &Settings) -> Result<Protection> {
     Ok(sandbox::lock_in(roots, settings.landlock, &exceptions)?)
 }
 
-/// Warns of a directory that is not served. Only its name is told: the log holds no host paths.
+/// Warns about a directory that is not served. Only its name is logged: the log holds no host paths.
 fn warn_of_missing(root: &RootSettings) {
     let root = root.name.as_str();
     tracing::warn!(root, "a directory is missing; the others are served");
@@ -139,7 +139,7 @@ fn admitting(deployment: Deployment) -> Result<Arc<Admission>> {
     Ok(admission)
 }
 
-/// Landlock's rules are for the directories that were open at the start: another one in their place could not be used.
+/// Landlock's rules apply to the directories that were open at the start: a replacement could not be used.
 fn reopening(protection: &Protection) -> Reopening {
     match protection {
         Protection::Enforced { .. } => Reopening::No,
@@ -196,7 +196,7 @@ fn exceptions<'a>(settings: &'a Settings, resolver: &'a [PathBuf]) -> Vec<Except
     all.chain(resolver).collect()
 }
 
-/// What looking up the name of an issuer reads. Without an issuer, no name is ever looked up.
+/// The files that looking up an issuer's name reads. Without an issuer, no name is ever looked up.
 fn resolver_files(settings: &Settings) -> Vec<PathBuf> {
     let oauth = settings.oauth.as_ref();
     let fetches = oauth.is_some_and(|oauth| oauth.key_file().is_none());
@@ -206,7 +206,7 @@ fn resolver_files(settings: &Settings) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// What clients and the operator's page share.
+/// State shared by clients and the operator's page.
 struct SharedParts {
     admission: Arc<InForce<Admission>>,
     /// Only with the page.
@@ -261,7 +261,7 @@ impl SharedParts {
         })
     }
 
-    /// Prepares what clients are served, and starts what runs beside their calls.
+    /// Prepares the endpoints, and starts the background work.
     fn begin(
         &self,
         settings: &Settings,
@@ -299,7 +299,7 @@ impl SharedParts {
         }
     }
 
-    /// What SIGHUP changes.
+    /// The parts that SIGHUP can change.
     fn reloader(
         &self,
         settings: &Settings,
@@ -331,7 +331,7 @@ async fn serve(
     if let Some((listener, options)) = opened.admin.zip(shared.page(&opened.protection)) {
         tokio::spawn(admin::serve(listener, options, shutdown.clone()));
     }
-    // Roots that the operator takes away are not held open.
+    // Roots that the operator removes are not held open.
     drop(opened.roots);
     prepare_lists(&served);
     if let Some(live) = served.stdio() {
@@ -357,7 +357,7 @@ async fn serve_http(
     Ok(())
 }
 
-/// How many connections are held, and whose.
+/// The limits of open connections.
 fn door_limits(settings: &Settings) -> DoorLimits {
     let most = settings.max_connections;
     let half = most.div_ceil(2);

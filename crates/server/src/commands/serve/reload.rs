@@ -21,11 +21,11 @@ use crate::{histories, open_roots, operator_files, root_watch};
 /// Reads all sources of the settings again.
 pub(super) type ReadAgain = Box<dyn Fn() -> Result<Settings> + Send + Sync>;
 
-/// What a reload reads, and what it changes.
+/// The sources that a reload reads, and the state that it changes.
 pub(super) struct Reloader {
     pub(super) read: ReadAgain,
     pub(super) in_force: Mutex<Settings>,
-    /// Where Landlock lets the process work; `None` is everywhere.
+    /// The directories to which Landlock confines the process; `None` is everywhere.
     pub(super) locked: Option<LockedDirectories>,
     pub(super) reopening: Reopening,
     pub(super) cluster: Option<Arc<Cluster>>,
@@ -34,13 +34,13 @@ pub(super) struct Reloader {
     pub(super) places: Arc<ServedPlaces>,
 }
 
-/// Other things that settings decide and that are read while requests are served.
+/// Other values from the settings that are read while requests are served.
 pub(super) struct ServedPlaces {
     /// The hosts and origins of clients.
     pub(super) host_check: Arc<InForce<HostCheck>>,
     /// Those of the operator's page.
     pub(super) page_host_check: Arc<InForce<HostCheck>>,
-    /// What `check` warns of.
+    /// The warnings of `check`.
     pub(super) warnings: Arc<InForce<Vec<String>>>,
     /// The names of the clients.
     pub(super) clients: Arc<InForce<Vec<String>>>,
@@ -87,7 +87,7 @@ fn page_host_check(settings: &Settings) -> HostCheck {
     HostCheck::new(&host.unwrap_or_default(), &settings.allowed_hosts, &[])
 }
 
-/// The directories that Landlock was given at the start, and whether files in them may be changed.
+/// The directories that Landlock's rules name, and whether files in them may be changed.
 pub(super) struct LockedDirectories(Vec<(PathBuf, bool)>);
 
 impl LockedDirectories {
@@ -104,14 +104,14 @@ impl LockedDirectories {
     }
 }
 
-/// The roots of the next state, and those of them that were opened for it.
+/// The roots of the next state, and which of them were opened for it.
 struct NextRoots {
     grants: Vec<RootGrant>,
     opened: Vec<NamedRoot>,
 }
 
 impl Reloader {
-    /// Reads everything again, and tells what came of it.
+    /// Reads everything again, and logs the result.
     pub(super) fn reload(&self) {
         match self.try_reload() {
             Ok(keys) => tell(&keys),
@@ -141,7 +141,7 @@ impl Reloader {
         let changes = |client: Option<&str>| access_change(&in_force, &next, client);
         let served = self.served.prepare(&next, deployment, &changes)?;
         look_after(&before.roots, roots)?;
-        // Nothing fails from here on. Clients have their parts before their tokens let them in.
+        // Nothing can fail from here on. Clients get their parts before their tokens let them in.
         self.served.put_in_force(served);
         let revoked = self.credentials.replace(credentials, &next);
         self.served.end_revoked(&revoked);
@@ -150,7 +150,7 @@ impl Reloader {
         Ok(keys)
     }
 
-    /// Keeps what cannot change about roots while the process runs.
+    /// Keeps those properties of roots that cannot change while the process runs.
     fn keep_roots(&self, before: &Settings, next: &mut Settings, keys: &mut ChangedKeys) {
         let is_shared = next.cluster_state_dir.is_some();
         next.roots.retain_mut(|own| {
@@ -169,7 +169,7 @@ impl Reloader {
             keys.restart.extend(restart);
             match known {
                 _ if !kept.contains(&"path") => true,
-                // The directory that had the name before keeps it, on its old terms.
+                // The directory that had the name before keeps it, under its old settings.
                 Some(known) => {
                     own.clone_from(known);
                     true
@@ -181,7 +181,8 @@ impl Reloader {
         keys.applied.retain(|key| key != "roots" || is_changed);
     }
 
-    /// Keeps what cannot change about one root: what Landlock lets the process do there, and its history. Returns the keys.
+    /// Keeps those properties of one root that cannot change: what Landlock allows there, and its history. Returns
+    /// their keys.
     fn keep_root(
         &self,
         known: &RootSettings,
@@ -204,21 +205,21 @@ impl Reloader {
         kept
     }
 
-    /// Tells whether Landlock lets a root be served as the settings have it. A directory that is not there is no matter of
-    /// Landlock.
+    /// Tells whether Landlock lets a root be served as the settings have it. A missing directory is not Landlock's
+    /// concern.
     fn may_serve(&self, root: &RootSettings) -> bool {
         let Some(locked) = &self.locked else {
             return true;
         };
         match operator_files::look_at(&root.path) {
             Ok((path, _)) => locked.allow(&path, root.access),
-            // Opening it tells why.
+            // Opening it reports the reason.
             Err(_) => true,
         }
     }
 
-    /// The roots of the next state. A directory that stays is not opened again: its history, its account and its locks are
-    /// those of calls that still run.
+    /// The roots of the next state. A directory that stays is not opened again: running calls still use its history,
+    /// its account and its locks.
     fn roots(&self, before: &Settings, next: &Settings) -> Result<NextRoots> {
         let admission = self.served.admission();
         let served = &admission.deployment().roots;
@@ -250,7 +251,7 @@ impl Reloader {
         Ok(roots)
     }
 
-    /// A root that is open already, on the terms of the next settings; `None` if it has to be opened.
+    /// A root that is already open, under the next settings; `None` if it has to be opened.
     fn kept(
         &self,
         live: &Arc<LiveRoot>,
@@ -283,7 +284,7 @@ impl Reloader {
     }
 }
 
-/// The keys of a root that are others now, apart from its path.
+/// The keys of a root whose values changed, apart from its path.
 fn changed_beside_path(known: &RootSettings, own: &RootSettings) -> Vec<&'static str> {
     let changed = [
         ("allowed_tools", known.tools != own.tools),
@@ -299,7 +300,7 @@ fn changed_beside_path(known: &RootSettings, own: &RootSettings) -> Vec<&'static
     changed.map(|(key, _)| key).collect()
 }
 
-/// The issuer of access tokens stays what it was; whom its scopes stand for may change.
+/// The issuer of access tokens cannot change; the clients that its scopes stand for can.
 fn keep_issuer(before: &Settings, next: &mut Settings, keys: &mut ChangedKeys) {
     const KEY: &str = "auth.oauth";
     if before.oauth == next.oauth {
@@ -318,7 +319,7 @@ fn keep_issuer(before: &Settings, next: &mut Settings, keys: &mut ChangedKeys) {
     }
 }
 
-/// Security: a set whose root cannot be served yet must not work in another one meanwhile.
+/// Security: a set whose root cannot be served yet must not use another one meanwhile.
 fn check_homes(next: &Settings, read: &Settings) -> Result<()> {
     let homes = [
         ("files.root", &next.files_root),
@@ -337,7 +338,7 @@ fn check_homes(next: &Settings, read: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Whether a named client, or one that is not named, may reach other things than before.
+/// Whether a named client, or callers without a name, may reach other things than before.
 fn access_change(before: &Settings, next: &Settings, client: Option<&str>) -> AccessChange {
     let part = |settings: &Settings| {
         let client = client.and_then(|name| settings.clients.iter().find(|own| own.name == name));
@@ -350,7 +351,7 @@ fn access_change(before: &Settings, next: &Settings, client: Option<&str>) -> Ac
     }
 }
 
-/// Does for roots that are new what the start does for all.
+/// Does for new roots what the start does for all.
 fn look_after(before: &[RootGrant], roots: NextRoots) -> Result<()> {
     let opened = Roots::new(roots.opened);
     histories::recover(&opened);
@@ -366,7 +367,7 @@ fn look_after(before: &[RootGrant], roots: NextRoots) -> Result<()> {
     Ok(())
 }
 
-/// Tells what a reload changed, and what it could not change.
+/// Logs what a reload changed, and what it could not change.
 fn tell(keys: &ChangedKeys) {
     if !keys.restart.is_empty() {
         tracing::warn!(

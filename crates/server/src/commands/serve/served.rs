@@ -1,4 +1,4 @@
-//! What clients are served, on standard input and output or over HTTP: built at the start, and again on SIGHUP.
+//! The endpoints that clients are served, on stdio or over HTTP: built at the start, and again on SIGHUP.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::in_force::InForce;
 use crate::settings::{STDIO_CLIENT, SessionPolicy, Settings, Toolset, Transport};
 use crate::tool_sets::tools_of;
 
-/// What clients are served.
+/// The endpoints in force.
 pub(super) struct Served {
     admission: Arc<InForce<Admission>>,
     guide_state: Option<Arc<GuideState>>,
@@ -36,7 +36,7 @@ enum ServedWay {
     Http(Vec<(Toolset, Arc<Endpoint>)>),
 }
 
-/// What is to be served next.
+/// The endpoints that will be served next.
 pub(super) struct NextServed {
     admission: Arc<Admission>,
     clients: Vec<NamedClient>,
@@ -48,11 +48,11 @@ enum NextWay {
     Http(Vec<EndpointParts>),
 }
 
-/// Whether a named client, or one that is not named, may reach other things than before.
+/// Whether a named client, or callers without a name, may reach other things than before.
 pub(super) type AccessChanges<'own> = &'own dyn Fn(Option<&str>) -> AccessChange;
 
 impl Served {
-    /// Prepares what is served at the start.
+    /// Prepares the endpoints of the start.
     pub(super) fn start(
         settings: &Settings,
         admission: Arc<InForce<Admission>>,
@@ -107,7 +107,7 @@ impl Served {
         }
     }
 
-    /// Prepares what other settings make of it; nothing is in force yet.
+    /// Prepares the endpoints of new settings; nothing is in force yet.
     pub(super) fn prepare(
         &self,
         settings: &Settings,
@@ -159,13 +159,13 @@ impl Served {
                     endpoint.replace(parts);
                 }
             }
-            // What is prepared is prepared for the way that is served.
+            // The prepared endpoints are always for the same transport.
             (ServedWay::Stdio { .. }, NextWay::Http(_))
             | (ServedWay::Http(_), NextWay::Stdio { .. }) => {}
         }
     }
 
-    /// Ends what is open for those who are not let in any more.
+    /// Ends the connections of callers that are no longer let in.
     pub(super) fn end_revoked(&self, revoked: &RevokedTokens) {
         let endpoints = self.endpoints();
         endpoints.iter().for_each(|one| one.end_revoked(revoked));
@@ -231,7 +231,7 @@ fn next_of_http(
     Ok(NextWay::Http(parts.collect::<Result<_>>()?))
 }
 
-/// Every named client with its own admission. What one used of its limits before stays used.
+/// Every named client with its own admission. The part of its limits that it already used stays used.
 fn named_clients(
     settings: &Settings,
     admission: &Admission,
@@ -252,7 +252,7 @@ fn named_clients(
         .collect()
 }
 
-/// Another list of tools can only come from a config file.
+/// The list of tools can only change through a config file.
 fn server_of(settings: &Settings, service: Service) -> Server {
     match settings.config_file {
         Some(_) => Server::that_may_change(service),

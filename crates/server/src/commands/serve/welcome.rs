@@ -40,7 +40,7 @@ pub(crate) fn greet(settings: &Settings, address: Option<SocketAddr>, arguments:
         (Some(address), Terminals { error: true, .. }) => on_http(settings, program, address),
         _ => return,
     };
-    // If standard error is closed, nobody is left to tell.
+    // If standard error is closed, there is no one to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
@@ -97,7 +97,7 @@ fn on_http(settings: &Settings, program: &Path, address: SocketAddr) -> String {
     )
 }
 
-/// A name for the client's configuration that clients do not reserve, and a call to try the first set with.
+/// A name for the entry that clients do not reserve, and a call to try the first set.
 fn for_first_set(settings: &Settings) -> (&'static str, &'static str) {
     match settings.toolsets.first() {
         None | Some(Toolset::Workspace) => ("fs", "list_roots"),
@@ -167,7 +167,7 @@ mod tests {
         assert!(text.contains("in VS Code the key is \"servers\""), "{text}");
     }
 
-    /// Without the header, what is pasted gets 401.
+    /// Without the header, the pasted entry would get 401.
     #[test]
     fn the_entry_has_a_token_wherever_one_is_asked_for() {
         let entry = |yaml: &str| {

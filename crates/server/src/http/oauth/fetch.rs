@@ -34,7 +34,7 @@ pub(super) struct KeyFetcher {
 }
 
 impl KeyFetcher {
-    /// Prepares the way to the issuer. Reads the certificates that the system trusts: later they are out of reach.
+    /// Prepares requests to the issuer. Reads the system's trusted certificates, which are out of reach later.
     pub(super) fn new(address: &WebAddress) -> Result<KeyFetcher> {
         let tls = address.is_encrypted().then(|| encryption(address));
         Ok(KeyFetcher {
@@ -82,7 +82,7 @@ impl KeyFetcher {
             fetched = exchange.as_mut() => fetched,
             ended = connection => {
                 ended.map_err(told)?;
-                // What was read before the end is still to be taken.
+                // Bytes that were read before the end still have to be consumed.
                 exchange.await
             }
         }

@@ -1,5 +1,5 @@
-//! From a request to its sender: the access token it carries, the client that the token stands for, and the answer to
-//! everybody else.
+//! Finds the sender of a request: the access token it carries, the client that the token stands for, and the answer if
+//! it is refused.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use crate::settings::OAuthSelector;
 /// The longest subject that is shown as it is.
 const SHOWN: usize = 64;
 
-/// What a request is about.
+/// The resource that a request is about.
 pub(in crate::http) struct Resource {
-    /// The path of the endpoint as the client wrote it; nothing for the server as a whole.
+    /// The path of the endpoint as the client wrote it; `None` for the server as a whole.
     pub(in crate::http) path: String,
     /// All paths of the endpoint.
     pub(in crate::http) paths: Vec<String>,
 }
 
-/// A request that is not let in.
+/// A refused request.
 pub(in crate::http) struct OAuthRefused {
     pub(in crate::http) refusal: Refusal,
-    /// Where to get a token, as `WWW-Authenticate` tells it.
+    /// The value of `WWW-Authenticate`, which says where to get a token.
     pub(in crate::http) challenge: Option<HeaderValue>,
 }
 
@@ -65,7 +65,7 @@ impl ResourceServer {
         })
     }
 
-    /// The scopes that make a token somebody's.
+    /// The scopes that map a token to a client.
     pub(super) fn scope_names(&self) -> Vec<String> {
         let clients = self.clients.now();
         let names = clients
@@ -103,7 +103,8 @@ impl ResourceServer {
         }
     }
 
-    /// A token that is good and lets nobody in. The operator decides what is needed, so the answer names all scopes.
+    /// A valid token that maps to no client. The operator decides which scope is needed, so the answer names all of
+    /// them.
     fn no_client(&self, resource: &Resource) -> OAuthRefused {
         let scopes = match self.scope_names().join(", ") {
             none if none.is_empty() => none,
@@ -139,7 +140,7 @@ impl TokenClients {
 fn matches(selector: &OAuthSelector, claims: &TokenClaims) -> bool {
     match selector {
         OAuthSelector::Scope(scope) => claims.scopes.contains(scope),
-        // Security: a program that is called what a person is called is somebody else.
+        // Security: a program with the same name as a person is a different subject.
         OAuthSelector::Subject(subject) => {
             claims.claims.get("sub").and_then(Value::as_str) == Some(subject)
         }
@@ -151,7 +152,7 @@ fn matches(selector: &OAuthSelector, claims: &TokenClaims) -> bool {
     }
 }
 
-/// Not 401: the token may be good, and a client that believed otherwise would throw it away.
+/// Not 401: the token may be valid, and the client would discard it.
 fn no_keys() -> OAuthRefused {
     OAuthRefused {
         refusal: Refusal {
@@ -164,7 +165,7 @@ fn no_keys() -> OAuthRefused {
     }
 }
 
-/// The subject as logs show it. One that could be taken for something else is shown as a number of its own.
+/// The subject as logs show it. One that could be mistaken for something else is shown as a hash.
 fn shown_subject(claims: &TokenClaims) -> String {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"():\"\\".contains(&byte);
     let subject = &claims.subject;

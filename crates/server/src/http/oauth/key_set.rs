@@ -1,4 +1,4 @@
-//! The keys of an issuer (a JWK Set), as far as tokens can be signed with them.
+//! The keys of an issuer (a JWK Set) that can sign tokens.
 
 use jsonwebtoken::jwk::{
     AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse,
@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Header};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The keys of one moment.
+/// The keys at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct KeySet(Vec<IssuerKey>);
 
@@ -80,7 +80,7 @@ fn usable(value: Value) -> Option<IssuerKey> {
     })
 }
 
-/// What a key can be used for. Security: nothing for shared secrets, which the issuer and every reader could sign with.
+/// The algorithms a key can be used for. Security: none for shared secrets, with which every reader could sign.
 fn algorithms_of(parameters: &AlgorithmParameters) -> Vec<Algorithm> {
     match parameters {
         AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa.algorithms().to_vec(),

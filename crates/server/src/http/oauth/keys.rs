@@ -1,4 +1,4 @@
-//! The issuer's keys, kept and fetched again: at the start, every hour, and when a token names a key that is not there.
+//! Keeps the issuer's keys, and fetches them at the start, every hour, and when a token names an unknown key.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::operator_files::{self, reason};
 
 /// How often tokens with unknown keys may cause a fetch.
 const FETCH_AGAIN: Duration = Duration::from_secs(60);
-/// How long a key that the issuer has withdrawn can still be good.
+/// How long a key that the issuer has withdrawn may still be accepted.
 const FRESH: Duration = Duration::from_secs(60 * 60);
 
 /// Where the keys come from.
@@ -36,7 +36,7 @@ pub(super) trait FetchKeys: Send + Sync {
 pub(super) struct KeyStore {
     source: KeySource,
     current: RwLock<Arc<KeySet>>,
-    /// Set once the issuer was asked for the first time. Requests that come earlier wait for that.
+    /// Set once the issuer was asked for the first time. Earlier requests wait for that.
     asked_first: SetOnce<()>,
     /// When a token last caused a fetch. Held while one runs: the others wait for it.
     last_asked: Mutex<Option<Instant>>,
@@ -57,7 +57,7 @@ impl KeyStore {
         })
     }
 
-    /// The keys that have the one a token names, or else those that are there.
+    /// Keys that include the one a token names, or else the current keys.
     pub(super) async fn keys_for(&self, header: &Header) -> Arc<KeySet> {
         let keys = self.current();
         if keys.find(header).is_some() {
@@ -70,7 +70,7 @@ impl KeyStore {
         let mut last_asked = self.last_asked.lock().await;
         let keys = self.current();
         let is_soon = last_asked.is_some_and(|last| last.elapsed() < FETCH_AGAIN);
-        // Another request may have fetched it meanwhile.
+        // Another request may have fetched the key meanwhile.
         if is_soon || keys.find(header).is_some() {
             return keys;
         }
@@ -86,7 +86,7 @@ impl KeyStore {
         };
         loop {
             let fetched = self.fetch(issuer.as_ref()).await;
-            // Only the first time counts.
+            // Only the first time matters.
             let _ = self.asked_first.set(());
             tokio::time::sleep(if fetched { FRESH } else { FETCH_AGAIN }).await;
         }

@@ -11,19 +11,19 @@ use crate::settings::OAuthSettings;
 /// Where the metadata of a resource is; the resource's own path follows.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// What a challenge says besides where to get a token.
+/// The reason in a challenge, besides the address for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Challenge<'words> {
     /// There was no token.
     Missing,
-    /// The token is not good.
+    /// The token is invalid.
     Invalid(&'words str),
-    /// The token is good and does not let its holder in.
+    /// The token is valid but does not let its holder in.
     Insufficient,
 }
 
-/// The path of a resource that a request for metadata is about: nothing for the server as a whole. `None` if the request
-/// is about something else.
+/// The path of the resource that a request for metadata is about: empty for the server as a whole. `None` if the
+/// request is about something else.
 pub(super) fn resource_of<'path>(path: &'path str, prefix: &str) -> Option<&'path str> {
     let rest = path.strip_prefix(WELL_KNOWN)?;
     // Clients put the path of the public address in between; a proxy may have taken it off.

@@ -1,7 +1,7 @@
 //! OAuth 2.1, as a resource server only: access tokens of an issuer that the operator trusts let clients in.
 //!
-//! This server never hands out tokens and never passes one on. It checks a token by itself, with the issuer's public
-//! keys; nobody is asked about a single token.
+//! This server never hands out tokens and never passes one on. It checks each token itself, with the issuer's public
+//! keys; no other server is asked about it.
 
 mod fetch;
 mod holder;
@@ -25,22 +25,22 @@ use super::answers::HttpReply;
 use crate::in_force::InForce;
 use crate::settings::{ClientSettings, KeyLocation, OAuthSelector, OAuthSettings};
 
-/// What decides on access tokens.
+/// Checks access tokens and maps them to clients.
 pub(crate) struct ResourceServer {
     settings: OAuthSettings,
     clients: InForce<TokenClients>,
     keys: KeyStore,
 }
 
-/// Whom access tokens stand for.
+/// The mapping of access tokens to clients.
 struct TokenClients {
-    /// Which tokens are whose; the first that matches decides.
+    /// The selectors of tokens and their clients; the first that matches decides.
     selectors: Vec<(OAuthSelector, Arc<str>)>,
     /// Whether the settings name clients; otherwise all have the same rights.
     are_named: bool,
 }
 
-/// The clients whose access tokens may be somebody else's now.
+/// The clients whose access tokens may stand for another client now.
 #[derive(Debug, Default)]
 pub(crate) struct Remapped {
     clients: Vec<Arc<str>>,
@@ -49,7 +49,7 @@ pub(crate) struct Remapped {
 }
 
 impl Remapped {
-    /// Tells whether this client is one of them, or callers that are no named client.
+    /// Tells whether this client, or callers without a name, are affected.
     pub(crate) fn has(&self, client: Option<&str>) -> bool {
         match client {
             Some(client) => self.clients.iter().any(|own| **own == *client),
@@ -58,17 +58,17 @@ impl Remapped {
     }
 }
 
-/// Why a request with an access token is not let in.
+/// Why a request with an access token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OAuthRefusal {
-    /// The token is not good.
+    /// The token is invalid.
     Bad(TokenFault),
-    /// No key of the issuer could be fetched so far, so no token can be judged.
+    /// No key of the issuer could be fetched so far, so no token can be checked.
     NoKeys,
 }
 
 impl ResourceServer {
-    /// Reads what has to be read before the process locks itself in: a file of keys, or the system's CA certificates.
+    /// Reads what must be read before the process confines itself: a file of keys, or the system's CA certificates.
     pub(crate) fn open(
         settings: &OAuthSettings,
         clients: &[ClientSettings],
@@ -100,7 +100,7 @@ impl ResourceServer {
         self.keys.replace(keys);
     }
 
-    /// Decides by other settings from now on whom tokens stand for. Returns the clients whose tokens that may concern.
+    /// Puts another mapping of tokens to clients in force. Returns the clients whose tokens it may affect.
     pub(crate) fn set_clients(
         &self,
         settings: &OAuthSettings,
@@ -112,7 +112,7 @@ impl ResourceServer {
         remapped
     }
 
-    /// Judges a token that came with a request to an endpoint, which may have several paths.
+    /// Checks a token of a request to an endpoint, which may have several paths.
     pub(crate) async fn judge(
         &self,
         token: &str,
@@ -141,7 +141,7 @@ impl ResourceServer {
             .collect()
     }
 
-    /// The path of the resource whose metadata a request asks for: nothing for the server as a whole.
+    /// The path of the resource whose metadata a request asks for: empty for the server as a whole.
     pub(crate) fn metadata_path<'path>(&self, path: &'path str) -> Option<&'path str> {
         metadata::resource_of(path, self.settings.public_url.path())
     }
@@ -160,7 +160,8 @@ impl TokenClients {
         }
     }
 
-    /// Whom other selectors may concern. The first that matches decides, so those before the first difference stay.
+    /// The clients that changed selectors may affect. The first that matches decides, so those before the first
+    /// difference stay.
     fn remapped(&self, next: &TokenClients) -> Remapped {
         let pairs = self.selectors.iter().zip(&next.selectors);
         let same = match self.are_named == next.are_named {
@@ -182,7 +183,7 @@ impl TokenClients {
     }
 }
 
-/// What the settings say of tokens and clients, in order: the scopes of the issuer, then each client's own.
+/// The selectors of the settings in order: the scopes of the issuer, then each client's own.
 fn selectors(
     settings: &OAuthSettings,
     clients: &[ClientSettings],

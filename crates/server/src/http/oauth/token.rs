@@ -1,6 +1,6 @@
-//! Judges an access token: its signature, who made it, for whom, and when.
+//! Checks an access token: its signature, its issuer, its audience and its times.
 //!
-//! Nothing of a token is kept but its claims, and no message repeats any of it.
+//! Only the claims of a token are kept, and no message repeats any of it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,12 +17,12 @@ const CLOCKS_DIFFER: u64 = 30;
 /// The types that an access token can have (RFC 9068, and what issuers wrote before it).
 const TYPES: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 
-/// What a token says of its holder, once everything about it was found to be right.
+/// What a token says about its holder, once it was found to be valid.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TokenClaims {
-    /// Whom the issuer means: the subject, or the program if there is no person.
+    /// The subject of the token, or the program if there is no person.
     pub(crate) subject: String,
-    /// What the holder was granted.
+    /// The scopes that the holder was granted.
     pub(crate) scopes: Vec<String>,
     /// All claims.
     pub(crate) claims: Map<String, Value>,
@@ -31,7 +31,7 @@ pub(crate) struct TokenClaims {
 }
 
 impl TokenClaims {
-    /// When the token is good no more; `None` if that is too far away to matter.
+    /// When the token expires; `None` if that is too far away to matter.
     pub(super) fn expires(&self) -> Option<Instant> {
         let at = self.claims.get("exp").and_then(Value::as_f64)?;
         let at = Duration::try_from_secs_f64(at).ok()? + Duration::from_secs(CLOCKS_DIFFER);
@@ -43,15 +43,15 @@ impl TokenClaims {
 /// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenFault {
-    /// It is no signed JWT at all.
+    /// It is not a signed JWT.
     NotAToken,
-    /// It is longer than any real one.
+    /// It is longer than any real token.
     TooLong,
-    /// It is signed with an algorithm that is not taken.
+    /// It is signed with an algorithm that is not accepted.
     Algorithm,
     /// It is another kind of token.
     Kind,
-    /// It asks for a check that is not made here.
+    /// It requires a check that is not made here.
     Unchecked,
     /// The issuer has no such key.
     UnknownKey,
@@ -63,7 +63,7 @@ pub(crate) enum TokenFault {
     NotYet,
     /// Another issuer made it.
     Issuer,
-    /// It is for somebody else.
+    /// It is for another audience.
     Audience,
     /// A claim is missing or cannot be read.
     Claims,
@@ -93,7 +93,7 @@ impl TokenFault {
     }
 }
 
-/// Reads what a token says about itself, before anything of it is believed.
+/// Reads what a token claims about itself, before any of it is trusted.
 pub(super) fn header_of(token: &str) -> Result<Header, TokenFault> {
     if token.len() > MAX_LENGTH {
         return Err(TokenFault::TooLong);
@@ -122,7 +122,7 @@ pub(super) fn header_of(token: &str) -> Result<Header, TokenFault> {
     Ok(header)
 }
 
-/// Judges a token that is signed with this key. `audiences` are the names that this server goes by.
+/// Checks a token that is signed with this key. `audiences` are the names that this server goes by.
 pub(super) fn judge(
     token: &str,
     header: &Header,
@@ -135,7 +135,7 @@ pub(super) fn judge(
     validation.validate_nbf = true;
     validation.set_required_spec_claims(&["exp", "iss", "aud"]);
     validation.set_issuer(&[issuer]);
-    // Judged below, without regard to letter case and a last slash.
+    // Checked below, ignoring letter case and a trailing slash.
     validation.validate_aud = false;
     let decoded = decode::<Map<String, Value>>(token, key, &validation);
     let claims = decoded.map_err(|error| fault_of(error.kind()))?.claims;
@@ -145,7 +145,7 @@ pub(super) fn judge(
     if !is_for_us(claims.get("aud"), audiences) {
         return Err(TokenFault::Audience);
     }
-    // Security: the holder of such a token has to prove that it has the key, and here nobody asks for that.
+    // Security: the holder of such a token has to prove possession of a key, which is not checked here.
     if claims.contains_key("cnf") {
         return Err(TokenFault::Unchecked);
     }
@@ -209,7 +209,7 @@ fn same_address(text: &str) -> String {
     )
 }
 
-/// What was granted: `scope` as RFC 9068 has it, or `scp` as some issuers do; a text with spaces, or a list.
+/// The granted scopes: `scope` (RFC 9068), or `scp` as some issuers write it; a text with spaces, or a list.
 fn scopes(claims: &Map<String, Value>) -> Vec<String> {
     let values = ["scope", "scp"].iter().filter_map(|name| claims.get(*name));
     let values = values.flat_map(|value| match value {

@@ -47,7 +47,7 @@ fn tool_names(field: &Field<'_>) -> Reading<Vec<String>> {
     })
 }
 
-/// The tool of this name if no allowlist has a say in it.
+/// The tool of this name if allowlists do not apply to it.
 fn always_available<'a>(
     mut sets: impl Iterator<Item = &'a SetNames>,
     tool: &str,

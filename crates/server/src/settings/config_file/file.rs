@@ -9,9 +9,9 @@ use crate::settings::error::SettingsError;
 /// A config file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
-    /// Where it is, absolute.
+    /// Its absolute path.
     pub(crate) path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub(crate) text: String,
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn parse(text: &str, directory: &Path) -> Reading<Partial> {
     let partial = Partial::from_file(&mut file)?;
     file.finish()?;
     Ok(Partial {
-        // A server with a config file is one that others connect to.
+        // A server with a config file is meant for others to connect to.
         transport: Some(Transport::Http),
         ..partial
     })
@@ -57,7 +57,7 @@ pub(crate) struct ConfigReader<'a> {
     top: Section<'a>,
     /// The section that is being read; empty at the top.
     section: &'static str,
-    /// What the file has in that section, if anything.
+    /// The file's content of that section, if any.
     open: Option<Section<'a>>,
     directory: &'a Path,
 }
@@ -88,7 +88,7 @@ impl ConfigReader<'_> {
         value.transpose().map(Option::flatten)
     }
 
-    /// Goes to another section, which closes the one before.
+    /// Enters another section, and closes the previous one.
     fn enter(&mut self, section: &'static str) -> Reading<()> {
         if self.section == section {
             return Ok(());
@@ -218,7 +218,7 @@ fn root(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<RootSettings> {
     Ok(root)
 }
 
-/// What reads a value of this type.
+/// The function that reads a value of this type.
 fn value_in<T: SettingValue>(context: &ReadContext<'_>) -> impl Fn(&Field<'_>) -> Reading<T> {
     |field| T::read(field, context)
 }

@@ -1,6 +1,6 @@
 //! Reads typed values out of the tree and knows each value's place in the file, for messages.
 //!
-//! A map is read key by key and then closed: what nobody asked for is an unknown key.
+//! A map is read key by key and then closed: a key that was not read is unknown.
 
 use ops::text::near_names::nearest;
 
