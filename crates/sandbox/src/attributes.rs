@@ -1,4 +1,4 @@
-//! What a file takes over from another: owner, mode, access control lists, extended attributes, times.
+//! Copies attributes from one file to another: owner, mode, access control lists, extended attributes, times.
 //!
 //! Security: nobody gets more rights than they had, and set-uid and set-gid are never taken over by a file.
 
@@ -14,14 +14,15 @@ use crate::syscall::{self, Errno};
 /// Files and directories are private while owner and mode are being changed.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIRECTORY: u32 = 0o700;
-/// Attributes that belong to the old content: rights of a program, and signatures of what it was.
+/// Attributes that belong to the old content: capabilities of a program, and signatures of its content.
 const NOT_CARRIED: [&CStr; 3] = [c"security.capability", c"security.ima", c"security.evm"];
 /// The access control list: with one, the mode's group bits are an upper bound and not the group's rights.
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 /// The list that new entries of a directory inherit.
 const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
 
-/// Takes over owner and attributes as far as the process may; returns the mode to set when the file is whole.
+/// Takes over owner and attributes as far as the process is allowed to; returns the mode to set when the file is
+/// complete.
 pub(crate) fn inherit(from: impl AsFd, to: impl AsFd, metadata: &Metadata) -> u32 {
     let (from, to) = (from.as_fd(), to.as_fd());
     let private = if metadata.is_directory() {
@@ -62,7 +63,7 @@ impl Dir {
 }
 
 impl Change {
-    /// Gives a directory all that one moved by copying keeps; returns the mode that is still to be set.
+    /// Gives a directory everything that a directory moved by copying keeps; returns the mode that remains to be set.
     pub(crate) fn dress(&self, from: &Dir, to: &Dir) -> Result<u32> {
         let metadata = from.metadata()?;
         let mode = inherit(from.fd(), to.fd(), &metadata);
@@ -101,9 +102,9 @@ fn keep_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
     })
 }
 
-/// Security: the mode gives nobody more than they had. A group that could not be kept gets what others have; without
-/// the list that bounded it, the group gets nothing. A directory keeps its sticky bit, which only takes rights away,
-/// and hands its group on if that was kept.
+/// Security: the mode gives nobody more rights than they had. A group that could not be kept gets the rights of others;
+/// without the list that bounded it, the group gets nothing. A directory keeps its sticky bit, which only takes rights
+/// away, and hands its group on if that was kept.
 fn kept_mode(old: &Metadata, group_kept: bool, list_kept: bool) -> u32 {
     let mode = old.mode;
     let rights = match (group_kept, list_kept) {

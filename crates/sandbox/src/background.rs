@@ -1,4 +1,4 @@
-//! Work that no call waits for: a thread of its own at the lowest priority.
+//! Runs work that no call waits for, on a thread of its own at the lowest priority.
 
 use std::thread;
 

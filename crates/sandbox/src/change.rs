@@ -1,7 +1,8 @@
 //! Every change to files: a [`Change`] stands for what one call does, and no other crate can change a file without one.
 //!
-//! A change acts on an open directory and a name in it, and follows no link. It decides whether a part is on disk before
-//! the part is confirmed, and tells the [`Observers`] of the root about every entry that comes, goes or grows.
+//! A change acts on an open directory and a name in it, and follows no link. It decides whether a part is on disk
+//! before the part is confirmed, and tells the [`Observers`] of the root about every entry that is created, removed or
+//! extended.
 
 mod append;
 mod make;
@@ -57,7 +58,7 @@ pub enum Parents {
     Require,
 }
 
-/// What one call changes, in one root or in several.
+/// The changes of one call, in one root or in several.
 ///
 /// A call begins one and makes every part of its work through it.
 #[derive(Debug, Clone)]
@@ -66,11 +67,11 @@ pub struct Change {
     notes: ChangeNotes,
     /// Further parts follow, so that this one alone is not the whole change.
     has_more_parts: bool,
-    /// It cannot be taken back, whatever is kept of it.
+    /// It cannot be undone, whatever is kept of it.
     is_irrevocable: bool,
 }
 
-/// What a call learns about its change only while it is made. Clones share it.
+/// What a call learns about its change while making it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeNotes {
     rewritten_in_place: Arc<AtomicBool>,
@@ -99,13 +100,13 @@ impl ChangeNotes {
         self.changes.ids()
     }
 
-    /// Says that all was made that the call had to make. What its reply confirms is on disk after this, if it has to be.
+    /// Declares the change complete. After this, everything that the reply confirms is on disk, if it has to be.
     pub fn settle(&self) -> Result<()> {
         let settled = self.changes.settle();
         settled.map_err(|errno| Error::unsynced("the record of the change", errno))
     }
 
-    /// Tells whether something was changed that cannot be taken back.
+    /// Tells whether something was changed that cannot be undone.
     #[must_use]
     pub fn cannot_be_undone(&self) -> bool {
         self.changes.has_lost()
@@ -125,7 +126,7 @@ impl Change {
         Change::begin_noting(durability, &ChangeNotes::default())
     }
 
-    /// Begins the change of a call that has to tell what becomes known of it on the way.
+    /// Begins the change of a call whose reply reports what is learned on the way.
     #[must_use]
     pub fn begin_noting(durability: Durability, notes: &ChangeNotes) -> Change {
         notes.changes.begin(durability);
@@ -150,7 +151,7 @@ impl Change {
         self.is_irrevocable
     }
 
-    /// The same change for a part that others follow: after a crash it is taken back unless they were made too.
+    /// The same change for a part that others follow: after a crash it is reverted unless they were made too.
     #[must_use]
     pub fn with_more_parts(&self) -> Change {
         Change {
@@ -167,7 +168,7 @@ impl Change {
         self.durability
     }
 
-    /// What the call has written down so far.
+    /// What the call has recorded so far.
     pub(crate) fn recorder(&self) -> &CallChanges {
         &self.notes.changes
     }
@@ -197,7 +198,7 @@ impl Change {
             .map_err(|errno| Error::from_errno("sync", top.path(), errno))
     }
 
-    /// Writes a tree to disk that others can see already; on a failure the change is made all the same.
+    /// Writes a visible tree to disk; if that fails, the change is made nevertheless.
     pub fn sync_made_tree(&self, top: &Dir) -> Result<()> {
         self.sync_filesystem(top)
             .map_err(|errno| Error::unsynced(top.path(), errno))
@@ -221,7 +222,7 @@ impl Change {
         }
         match syscall::reopen_dir_unchecked(dir) {
             Ok(readable) => Ok(DirSync(Some(readable))),
-            // A directory that may be written but not read cannot be synced by us.
+            // We cannot sync a directory that we may write but not read.
             Err(Errno::ACCESS) => Ok(DirSync(None)),
             Err(errno) => Err(errno),
         }
@@ -258,7 +259,7 @@ impl DirSync {
         }
     }
 
-    /// Writes the directory's entries to disk; on a failure the change of `path` is made all the same.
+    /// Writes the directory's entries to disk; if that fails, the change of `path` is made nevertheless.
     pub(crate) fn finish_change(self, path: impl FnOnce() -> String) -> Result<()> {
         self.finish()
             .map_err(|errno| Error::unsynced(&path(), errno))

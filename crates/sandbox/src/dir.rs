@@ -23,7 +23,7 @@ use crate::watch::file_clock;
 /// Takes the name and the kind of an entry.
 pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], RawEntry);
 
-/// What a directory lists of an entry besides its name.
+/// What a directory list says about an entry besides its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawEntry {
     pub(crate) kind: FileKind,
@@ -46,29 +46,29 @@ struct Open {
     listed: AtomicBool,
     /// Its device and what the times of entries there show, asked on first use.
     stamping: OnceLock<(u64, Stamping)>,
-    /// How the view judges it, found out on first use.
+    /// The view's verdict on it, determined on first use.
     standing: OnceLock<Standing>,
-    /// It is not at its path, but will be or was.
+    /// It is not at its path now, but will be or was.
     is_elsewhere: bool,
 }
 
-/// What the directories of a root share.
+/// State shared by the directories of a root.
 #[derive(Debug, Clone)]
 pub(crate) struct RootShare {
     pub(crate) unnamed: UnnamedFiles,
     pub(crate) observers: Observers,
-    /// What of the root exists; everything if there is none.
+    /// The view of the root; without one, everything is visible.
     pub(crate) view: Option<Arc<RootView>>,
 }
 
-/// Which entries a listing has beside those that clients see.
+/// Which entries a listing has besides those that clients see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unlisted {
     /// None.
     LeftOut,
     /// Entries with a temporary name: not visible yet, or no longer.
     Temporary,
-    /// Those and what has the reserved name, for whoever removes a directory with all it holds.
+    /// Those and the reserved name, for removing a directory with everything in it.
     All,
 }
 
@@ -155,7 +155,7 @@ impl Dir {
         }
     }
 
-    /// What is known of the directory itself.
+    /// The metadata of the directory itself.
     pub fn metadata(&self) -> Result<Metadata> {
         syscall::stat_unchecked(self.fd())
             .map_err(|errno| Error::from_errno("stat", self.path(), errno))
@@ -183,7 +183,7 @@ impl Dir {
         *self.0.stamping.get_or_init(ask)
     }
 
-    /// Lists it, in no order, without `.`, `..` and what is still in the making.
+    /// Lists it in no order, without `.`, `..` and unfinished entries.
     pub fn entries(&self) -> Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
         self.for_each_entry(&mut |entry| entries.push(entry))?;
@@ -192,7 +192,7 @@ impl Dir {
 
     /// Feeds every entry to `take` as the system hands them out, for directories too large to hold.
     ///
-    /// What is still in the making is left out.
+    /// Unfinished entries are left out.
     pub fn for_each_entry(&self, take: &mut dyn FnMut(DirEntry)) -> Result<()> {
         self.for_each_name(Unlisted::LeftOut, &mut |name, listed| {
             if let Some(name) = Name::new(name) {
@@ -208,10 +208,10 @@ impl Dir {
         self.for_each_seen(unlisted, &mut list, take)
     }
 
-    /// Feeds those names of a list to `take` that exist.
+    /// Passes the visible names of a list to `take`.
     ///
-    /// Security: the directory may be moved away while it is listed, and back. It is confirmed before that; a name that may
-    /// have come since is told only if it is found here.
+    /// Security: the directory may be moved away and back while it is listed. It is confirmed before that; a name that
+    /// may be newer is reported only if it is found here.
     pub(crate) fn for_each_seen(
         &self,
         unlisted: Unlisted,
@@ -252,7 +252,7 @@ impl Dir {
         found.is_some()
     }
 
-    /// Says which of its entries exist, if some may not and the listing is one that clients see.
+    /// Judges which of its entries are visible, if some may be hidden and the listing is for clients.
     fn judge(&self, unlisted: Unlisted) -> Option<EntryJudge<'_>> {
         let view = self.0.share.view.as_ref();
         let view = view.filter(|_| unlisted == Unlisted::LeftOut)?;
@@ -264,7 +264,7 @@ impl Dir {
         self.0.standing.get_or_init(judge)
     }
 
-    /// Tells whether an entry of its name exists, or may be made.
+    /// Tells whether an entry of this name is visible, or may be created.
     pub(crate) fn shows(&self, name: &Name, kind: FileKind) -> bool {
         let view = self.0.share.view.as_ref();
         view.is_none_or(|view| {
@@ -273,7 +273,7 @@ impl Dir {
         })
     }
 
-    /// Fails unless an entry that is about to be made may exist.
+    /// Fails if an entry that is about to be created would be hidden.
     pub(crate) fn check_new(&self, name: &Name, kind: FileKind) -> Result<()> {
         if leftovers::is_temporary(name.as_bytes()) || self.shows(name, kind) {
             return Ok(());
@@ -329,7 +329,7 @@ impl Dir {
         metadata.map_or(kind, |metadata| metadata.kind)
     }
 
-    /// What is known of an entry; a link is not followed.
+    /// The metadata of an entry; a link is not followed.
     pub fn stat(&self, name: &Name) -> Result<Metadata> {
         syscall::stat_at_unchecked(self.fd(), name)
             .map_err(|errno| self.failed("stat", name, errno))
@@ -348,8 +348,8 @@ impl Dir {
         self.confirm_entry(file.file.as_fd(), name)
     }
 
-    /// Opens an entry like [`Dir::open_file`] but leaves its path empty, for callers that name few of many files. Such a
-    /// caller asks [`Dir::confirm_file`] before it tells anything of the content.
+    /// Opens an entry like [`Dir::open_file`] but leaves its path empty, for callers that name few of many files. Such
+    /// a caller must call [`Dir::confirm_file`] before it reveals anything about the content.
     pub fn open_file_unnamed(&self, name: &Name) -> Result<OpenFile> {
         let fd = syscall::open_content_unchecked(self.fd(), name, Purpose::Read)
             .map_err(|errno| self.not_openable(name, errno))?;

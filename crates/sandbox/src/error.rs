@@ -50,7 +50,7 @@ pub enum Error {
         parent: String,
         /// The name that is missing in that directory.
         missing: String,
-        /// The view of the root hides it, whether or not something is there.
+        /// The view of the root hides the path, whether or not something is there.
         denied: bool,
     },
     /// A component on the way, or the thing itself, is not a directory.
@@ -59,7 +59,7 @@ pub enum Error {
         /// What is not a directory.
         path: String,
     },
-    /// A directory is there and something else was wanted.
+    /// A directory is there, but something else was expected.
     #[error("{path:?} is a directory")]
     IsADirectory {
         /// The directory.
@@ -73,7 +73,7 @@ pub enum Error {
         /// What it is.
         kind: crate::FileKind,
     },
-    /// Something is there already and was not to be replaced.
+    /// Something is there already and must not be replaced.
     #[error("{path:?} already exists")]
     AlreadyExists {
         /// What is there.
@@ -112,7 +112,7 @@ pub enum Error {
         /// What access was refused to.
         path: String,
     },
-    /// Whoever has the root may not do this in it. Nothing was changed.
+    /// The root's holder lacks the right to do this. Nothing was changed.
     #[error("there is no right to {} {path:?}", right.name())]
     NotGranted {
         /// What would have been changed.
@@ -140,7 +140,7 @@ pub enum Error {
         /// How much more the change needs.
         needed: u64,
     },
-    /// What a root with a quota holds has not been counted yet. A later try may succeed.
+    /// The content of a root with a quota has not been counted yet. A later try may succeed.
     #[error("what the root holds is still being counted")]
     QuotaUnknown,
     /// The process has no descriptor left. A later try may succeed.
@@ -163,8 +163,8 @@ pub enum Error {
         /// The entry.
         path: String,
     },
-    /// Another process replaced the file or a directory on the way, maybe on its file server, before it was used, or made
-    /// what was missing. A new look finds what is there.
+    /// Before it was used, another process (perhaps on the file server) replaced the file or a directory on the way, or
+    /// created what was missing. A new look-up finds the current state.
     #[error("{path:?} was replaced meanwhile")]
     Stale {
         /// The entry.

@@ -1,4 +1,4 @@
-//! A tree below a temporary name: a copy that is not whole yet, or a source that is on its way out.
+//! A tree below a temporary name: an incomplete copy, or a source that is being removed.
 //!
 //! No listing and no walk shows it to a client, and one rename makes it appear or vanish. `leftovers.rs` removes what a
 //! killed process leaves behind.
@@ -24,7 +24,8 @@ const PRIVATE: u32 = 0o700;
 
 /// A directory that has a temporary name.
 ///
-/// Its path, and that of all below it, is the one it will have or had, so that no message shows a temporary name.
+/// Its path, and those of everything below it, are the ones it will have or had, so that no message shows a temporary
+/// name.
 #[derive(Debug)]
 pub struct HiddenTree {
     change: Change,
@@ -49,7 +50,7 @@ impl Change {
     fn make_hidden(&self, parent: &Dir, path: Vec<u8>, mode: u32) -> Result<HiddenTree> {
         let failed = |errno| Error::from_errno("mkdir", parent.path(), errno);
         let hidden = leftovers::temporary_name().map_err(failed)?;
-        // Nothing of it is written down before it appears.
+        // Nothing of it is recorded before it appears.
         let unrecorded = parent.unrecorded().map_err(failed)?;
         let made = self
             .unsynced()
@@ -148,13 +149,13 @@ impl HiddenTree {
         Ok(is_direct && self.parent.metadata()?.same_file(&parent))
     }
 
-    /// Takes over all that a directory moved by copying keeps, once everything is in it.
+    /// Takes over all attributes that a directory moved by copying keeps, once its content is complete.
     pub fn dress(&mut self, from: &Dir) -> Result<()> {
         self.mode = self.change.dress(from, &self.top)?;
         Ok(())
     }
 
-    /// Gives it a name in its directory: in one step it is there, whole. It may replace an empty directory.
+    /// Gives it a name in its directory, so that it appears whole in one step. It may replace an empty directory.
     ///
     /// After [`Error::Unsynced`] it has its name, after any other error it has not.
     pub fn appear_as(&self, name: &Name, on_existing: OnExisting) -> Result<()> {
@@ -206,8 +207,8 @@ impl HiddenTree {
         sync.finish_change(|| self.top.path().to_owned())
     }
 
-    /// Removes it with all it holds on a thread that gives way to everything else. If no thread can be started, the
-    /// sweep at the next start removes it.
+    /// Removes it with everything in it on a low-priority thread. If no thread can be started, the sweep at the next
+    /// start removes it.
     pub fn discard_later(self) {
         background::run("take-back", move || drop(self.discard(&|| false)));
     }

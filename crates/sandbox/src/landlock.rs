@@ -15,13 +15,13 @@ use landlock::{
 use crate::root::Root;
 use crate::roots::Roots;
 
-/// The newest set of rights asked for; older kernels enforce what they know of it.
+/// The newest set of rights that is requested; older kernels enforce the part that they know.
 const WANTED: ABI = ABI::V5;
 
 /// Whether the process locks itself in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Landlock {
-    /// As far as the kernel can.
+    /// As far as the kernel supports it.
     #[default]
     Auto,
     /// Wholly, or the program does not start.
@@ -95,7 +95,7 @@ pub fn lock_in(
     mode: Landlock,
     exceptions: &[Exception<'_>],
 ) -> Result<Protection, LandlockError> {
-    // What needs /proc or /etc has to have it before the process locks itself in.
+    // Anything in /proc or /etc must be opened before the process locks itself in.
     Root::prepare_temporary_names();
     if mode == Landlock::Off {
         return Ok(Protection::Off);

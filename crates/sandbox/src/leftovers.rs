@@ -49,7 +49,7 @@ pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(PREFIX.as_bytes()) && Maker::of(name).is_some()
 }
 
-/// Tells whether an entry is a temporary one of a process that may still be at work on it.
+/// Tells whether an entry is a temporary one of a process that may still be using it.
 pub(crate) fn is_in_use(item: &WalkItem) -> bool {
     let name = item.name.as_bytes();
     if !name.starts_with(PREFIX.as_bytes()) {
@@ -128,7 +128,7 @@ fn place() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let bytes = boot.iter().chain(namespace.as_os_str().as_encoded_bytes());
-    // FNV-1a: the number only has to differ between places, and nobody gains from a collision.
+    // FNV-1a: the number only has to differ between places, and a collision is of no use to an attacker.
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -168,7 +168,7 @@ impl Root {
     }
 }
 
-/// Tells whether nobody is at work any more on a temporary entry.
+/// Tells whether a temporary entry is no longer in use.
 pub(crate) fn is_abandoned(dir: BorrowedFd<'_>, name: &Name, dead: &[DeadReplica]) -> bool {
     Maker::of(name.as_bytes()).is_some_and(|maker| {
         dead.iter().any(|replica| replica.run() == maker.run)
@@ -176,7 +176,7 @@ pub(crate) fn is_abandoned(dir: BorrowedFd<'_>, name: &Name, dead: &[DeadReplica
     })
 }
 
-/// Only what has such a name is looked at: a root may hold millions of other files.
+/// Only entries with such a name are examined: a root may hold millions of other files.
 fn is_leftover(item: &WalkItem, dead: &[DeadReplica]) -> bool {
     is_abandoned(item.dir.fd(), &item.name, dead)
 }

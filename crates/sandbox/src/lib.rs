@@ -1,12 +1,11 @@
 //! The place: a root is an open directory, and every path is looked up inside it, by file descriptor.
 //!
-//! This crate is the only one that talks to the file system. It knows nothing of operations, tools,
-//! tools or protocols; the only JSON are the records of its own history. Everything above it names files by a [`Root`] and a [`RelPath`] and gets back
-//! open descriptors and the resolved path inside the root, so that nothing is ever looked up twice.
+//! This crate is the only one that talks to the file system. It knows nothing of operations, tools or protocols; the only
+//! JSON in it are the records of its own history. Everything above it names files by a [`Root`] and a [`RelPath`], and gets
+//! back open descriptors and the resolved path inside the root, so that nothing is looked up twice.
 //!
-//! What it promises, also against an attacker who renames and links inside the root while we work:
-//! nothing outside the root is opened, listed, created, changed or removed, and nothing about what
-//! exists there is told.
+//! What it promises, also against an attacker who renames and links inside the root while we work: nothing outside the
+//! root is opened, listed, created, changed or removed, and nothing is revealed about what exists there.
 
 #![expect(
     clippy::disallowed_methods,

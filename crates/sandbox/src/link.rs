@@ -41,7 +41,7 @@ impl Located<'_> {
     pub fn leads_outside(&self) -> Error {
         match follow(self) {
             Err(refusal @ Error::Outside { .. }) => refusal,
-            // It was changed since it was looked at.
+            // It was changed since it was examined.
             _ => Error::Outside {
                 path: self.given().to_owned(),
                 leads_to: String::new(),
@@ -52,10 +52,10 @@ impl Located<'_> {
 }
 
 impl Located<'_> {
-    /// Where inside the root a link leads that leads to nothing; `None` for any other link.
+    /// The path inside the root that a dangling link leads to; `None` for any other link.
     #[must_use]
     pub fn dangling_target(&self) -> Option<String> {
-        // Security: the target of a link that leads to what is hidden is an error here, so that nobody hears of it.
+        // Security: a link to something hidden is an error here, so that its target is not revealed.
         let found = follow(self).ok()?;
         let is_missing = matches!(found.tail, Tail::Missing { .. });
         let target = Located::new(self.root(), self.given().to_owned(), found);

@@ -14,7 +14,7 @@ use crate::metadata::{FileKind, Metadata, Time};
 
 /// How many searches have to pass without meeting a directory until it is forgotten for want of room.
 const UNMET_MAX: u32 = 16;
-/// What a list takes besides its names: its counters and what the allocator adds.
+/// The memory of a list besides its names: its counters and the allocator's overhead.
 const LIST_OVERHEAD: usize = 48;
 
 /// The lists of the directories of all roots, within a bound.
@@ -27,7 +27,7 @@ pub struct Listings {
 #[derive(Debug, Default)]
 struct KeptListings {
     directories: HashMap<(u64, u64), KeptListing>,
-    /// What the lists take, without the table.
+    /// The memory of the lists, without the table.
     list_bytes: usize,
     /// The search that last looked for lists to forget.
     swept: u32,
@@ -42,7 +42,7 @@ struct KeptListing {
     entries: Arc<[u8]>,
 }
 
-/// One search, as far as lists are concerned.
+/// The lists that one search uses.
 #[derive(Debug, Clone)]
 pub struct ListingVisit {
     /// What is remembered.
@@ -112,7 +112,8 @@ impl KeptListings {
         self.list_bytes + table_bytes(self.directories.capacity())
     }
 
-    /// Tells whether a list of this length fits, with the larger table that it may need while the old one is still there.
+    /// Tells whether a list of this length fits, including the larger table that it may need while the old one still
+    /// exists.
     fn has_room(&self, length: usize, limit: usize) -> bool {
         let capacity = self.directories.capacity();
         let is_full = self.directories.len() >= capacity;
@@ -144,7 +145,7 @@ impl KeptListings {
     }
 }
 
-/// What a table with room for so many directories takes at most.
+/// The most memory of a table with room for this many directories.
 fn table_bytes(capacity: usize) -> usize {
     if capacity == 0 {
         return 0;
@@ -161,7 +162,7 @@ impl ListingVisit {
         unlisted: Unlisted,
         take: TakeName<'_>,
     ) -> Result<()> {
-        // Security: what is remembered is for everybody, so it is judged again for each.
+        // Security: a remembered list is shared by all callers, so it is filtered again for each.
         let mut list = |take: TakeName<'_>| self.for_each_known(dir, unlisted, take);
         dir.for_each_seen(unlisted, &mut list, take)
     }

@@ -1,4 +1,4 @@
-//! A root that is looked after while the server runs: its directory may be removed or replaced on the host.
+//! A root that is watched while the server runs, because its directory may be removed or replaced on the host.
 //!
 //! A call asks for the root once and works in that directory to its end. Asking makes no system call: a background task
 //! compares the directory with what is at its path, every few seconds.
@@ -15,14 +15,14 @@ use crate::view::View;
 /// Opens a root again if its path leads to another directory now, with all the checks of the start.
 pub type Reopen = Box<dyn Fn() -> Option<Root> + Send + Sync>;
 
-/// Makes of a root what somebody has of it.
+/// Restricts a root to one holder's part of it.
 type Derive = Box<dyn Fn(&Root) -> Root + Send + Sync>;
 
 /// A root by the path it was opened at.
 pub struct LiveRoot {
     state: RwLock<LiveState>,
     reopen: Option<Reopen>,
-    /// It is another one as somebody has it.
+    /// It is the restricted form of another root.
     derived: Option<(Arc<LiveRoot>, Derive)>,
 }
 
@@ -32,12 +32,12 @@ struct LiveState {
     is_gone: bool,
 }
 
-/// What a check found to be different from the one before.
+/// The difference between a check and the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootChange {
     /// The directory was removed, moved away or replaced, and could not be opened again.
     Gone,
-    /// Another directory has its place, and was opened.
+    /// Another directory took its place, and was opened.
     Reopened,
     /// The original directory is back at its path.
     Back,
@@ -49,12 +49,12 @@ enum AtPath {
     Same,
     Other,
     Nothing,
-    /// The look failed, which says nothing about the directory.
+    /// The check failed, which says nothing about the directory.
     Unknown,
 }
 
 impl LiveRoot {
-    /// Looks after an open root. Without `reopen` a directory in its place is never opened, as Landlock would not let us
+    /// Watches an open root. Without `reopen` a directory in its place is never opened, as Landlock would not let us
     /// use it.
     #[must_use]
     pub fn new(root: Arc<Root>, reopen: Option<Reopen>) -> LiveRoot {
@@ -80,7 +80,7 @@ impl LiveRoot {
         self.derived(Box::new(move |root| root.with_rights(rights)))
     }
 
-    /// What somebody has of this root. It follows this one, which is looked after.
+    /// One holder's part of this root. It follows this one, which is watched.
     fn derived(self: &Arc<LiveRoot>, derive: Derive) -> LiveRoot {
         let root = Arc::new(derive(&self.state().root));
         LiveRoot {
@@ -89,7 +89,7 @@ impl LiveRoot {
         }
     }
 
-    /// What is had of the base now: made once for each directory that the base had.
+    /// The restricted form of the current base: made once for each directory that the base had.
     fn derived_now(&self, base: &Root, derive: &Derive) -> Arc<Root> {
         let known = self.state().root;
         if known.is_same(base) {
@@ -115,7 +115,7 @@ impl LiveRoot {
         (!state.is_gone).then_some(state.root)
     }
 
-    /// Compares the directory with what is at its path, and tells what changed.
+    /// Compares the directory with what is at its path, and returns what changed.
     pub fn check(&self) -> Option<RootChange> {
         if let Some((base, _)) = &self.derived {
             return base.check();
@@ -137,7 +137,7 @@ impl LiveRoot {
         (!was_told).then_some(change)
     }
 
-    /// Security: only a directory at the very path of the one before; a link that leads elsewhere by now is not followed.
+    /// Security: only a directory at exactly the same path; a link that leads elsewhere by now is not followed.
     fn reopened(&self, old: &Root) -> Option<Root> {
         let root = self.reopen.as_ref()?()?;
         (root.real_path() == old.real_path()).then_some(root)
@@ -171,7 +171,7 @@ fn metadata_at(path: &Path) -> std::result::Result<crate::Metadata, Errno> {
 }
 
 impl Root {
-    /// Tells whether the directory itself was removed: then nothing is found in it and nothing can be made in it.
+    /// Tells whether the directory itself was removed: then nothing can be found or created in it.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         let links: Result<u32> = self.metadata().map(|metadata| metadata.links);

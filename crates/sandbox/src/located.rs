@@ -13,7 +13,7 @@ use crate::rights::Right;
 use crate::root::Root;
 use crate::syscall::{self, Errno};
 
-/// What the process may do with a file.
+/// The process's access to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileAccess {
     /// It may be read.
@@ -91,7 +91,7 @@ impl<'root> Located<'root> {
         }
     }
 
-    /// What is there, also for the root itself; fails if nothing is.
+    /// The metadata of what is there, also for the root itself; fails if nothing is.
     pub fn require(&self) -> Result<Metadata> {
         match &self.found.tail {
             Tail::Root => self.root.metadata(),
@@ -201,8 +201,8 @@ impl<'root> Located<'root> {
         }
     }
 
-    /// Fails if the process may not take the entry out of its directory, as far as that can be known before it tries: the
-    /// directory may not be written, or is on a file system that is read only.
+    /// Fails if the process cannot remove the entry from its directory, as far as that can be known in advance: the
+    /// directory is not writable, or is on a read-only file system.
     pub fn check_removable(&self) -> Result<()> {
         syscall::check_writable_dir_unchecked(self.parent())
             .map_err(|errno| self.failed("unlink", errno))
@@ -238,7 +238,7 @@ impl<'root> Located<'root> {
         }
     }
 
-    /// Fails if whoever has the root lacks a right in it.
+    /// Fails if the root's holder lacks a right.
     pub(crate) fn judge(&self, right: Right) -> Result<()> {
         let observers = self.root.observers();
         observers.judge(right, &|| self.given.clone())

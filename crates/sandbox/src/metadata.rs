@@ -58,7 +58,7 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
-/// What is known of one file, directory or link.
+/// The metadata of one file, directory or link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     /// What it is.
@@ -94,7 +94,7 @@ impl Metadata {
         self.kind == FileKind::Directory
     }
 
-    /// Tells whether both describe the same file in the same state, as far as size and times tell.
+    /// Tells whether both describe the same file in the same state, judged by size and times.
     #[must_use]
     pub fn same_state(&self, other: &Metadata) -> bool {
         let state = |of: &Metadata| (of.size, of.modified, of.changed);

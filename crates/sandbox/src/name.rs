@@ -75,7 +75,7 @@ pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Looks for the first byte of the private characters, which hardly any name has.
+/// Looks for the first byte of the private characters, which few names contain.
 fn may_stand_for_bytes(text: &str) -> bool {
     text.as_bytes().contains(&0xEF) && text.chars().any(stands_for_byte)
 }
@@ -96,7 +96,7 @@ fn shown_piecewise(bytes: &[u8]) -> String {
     text
 }
 
-/// Turns what a client sent back into bytes: the inverse of [`shown`].
+/// Converts a client's text back into bytes: the inverse of [`shown`].
 #[must_use]
 pub(crate) fn to_bytes(text: &str) -> Cow<'_, [u8]> {
     if !may_stand_for_bytes(text) {

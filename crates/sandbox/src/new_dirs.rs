@@ -23,12 +23,12 @@ pub struct NewDirs {
     /// The directory they begin in.
     base: OwnedFd,
     names: Vec<Name>,
-    /// How many of the names, from the first, were there already; the others are new.
+    /// How many of the names, from the first, already existed; the others are new.
     old: usize,
     innermost: OwnedFd,
     observers: Observers,
     change: Change,
-    /// What was written down of each directory; nothing of those that were there.
+    /// The record of each directory; none for those that already existed.
     noted: Vec<Option<NotedPart>>,
 }
 
@@ -44,7 +44,7 @@ impl NewDirs {
             old: 0,
             innermost: copy().map_err(no_descriptor)?,
             observers: place.root().observers().clone(),
-            // What they were made for follows.
+            // The change that they were made for follows.
             change: change.with_more_parts(),
             noted: Vec::with_capacity(names.len()),
         };

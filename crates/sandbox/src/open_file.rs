@@ -14,11 +14,11 @@ use crate::syscall::{self, Errno, Purpose, SysResult};
 #[derive(Debug)]
 pub struct OpenFile {
     pub(crate) file: File,
-    /// What was known of it when it was opened; its birth time may be left out.
+    /// Its metadata when it was opened; the birth time may be missing.
     pub metadata: Metadata,
     /// Its resolved path inside the root as clients see it.
     pub path: String,
-    /// All that the file holds, if it was read together with being opened.
+    /// The whole content, if it was read when the file was opened.
     content: Option<Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ impl OpenFile {
         }
     }
 
-    /// What is known of it by now, but for its birth time.
+    /// Its current metadata, without the birth time.
     pub fn current(&self) -> Result<Metadata> {
         syscall::stat_content_unchecked(self.file.as_fd())
             .map_err(|errno| Error::from_errno("stat", &self.path, errno))
@@ -76,7 +76,8 @@ impl OpenFile {
         Ok(length)
     }
 
-    /// The same file with other content in memory, such as what it unfolds to; its size is then that of the content.
+    /// The same file with other content in memory, such as its decompressed content; its size is then that of the
+    /// content.
     #[must_use]
     pub fn with_content(mut self, content: Vec<u8>) -> OpenFile {
         self.metadata.size = content.len() as u64;
@@ -167,7 +168,7 @@ pub(crate) fn open(place: &Located<'_>, purpose: Purpose) -> Result<OpenFile> {
     Ok(OpenFile::new(File::from(opened), *metadata, place.path()))
 }
 
-/// Opens the inode that was looked at, whatever has its name by now.
+/// Opens the inode that was looked up, whatever has its name by now.
 fn reopen(
     place: &Located<'_>,
     name: &Name,
@@ -185,7 +186,7 @@ fn reopen(
         return opened;
     }
     let opened = syscall::open_content_unchecked(place.parent(), name, purpose)?;
-    // Security: without /proc the name is opened again; another inode means somebody swapped it.
+    // Security: without /proc the name is opened again; another inode means that it was swapped.
     if syscall::stat_unchecked(opened.as_fd())?.same_file(metadata) {
         Ok(opened)
     } else {

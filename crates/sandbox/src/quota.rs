@@ -1,8 +1,8 @@
-//! Quotas: what a root may hold, and the account of what it holds.
+//! Quotas: the limits of a root, and the account of its content.
 //!
-//! A walk opens the account, every change of this crate updates it, and a new walk corrects it now and then, because
-//! other programs may write too. A change is entered before it is visible, so our own changes never exceed a quota,
-//! however many run at once. While a walk and changes overlap, the account may be too high until the next walk.
+//! A walk opens the account, every change of this crate updates it, and a new walk corrects it from time to time,
+//! because other programs may write too. A change is entered before it is visible, so our own changes never exceed a
+//! quota, however many run at once. While a walk and changes overlap, the account may be too high until the next walk.
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, OwnedFd};
@@ -47,7 +47,7 @@ pub enum QuotaLimit {
     Files,
 }
 
-/// What something takes of a quota.
+/// The share of a quota that something takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
     /// The bytes of files.
@@ -84,7 +84,7 @@ impl Amount {
     }
 }
 
-/// What a root may hold, and what it holds by the account.
+/// A root's limits, and its content according to the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaUse {
     /// The limits.
@@ -100,7 +100,7 @@ pub(crate) struct Ledger {
     top: OwnedFd,
     account: Mutex<Account>,
     balanced: Condvar,
-    /// The account that replicas share, if they do: then this one is a copy of it while it is locked.
+    /// The account that replicas share, if there are any: then this one is a copy of it while it is locked.
     shared: Option<SharedAccount>,
 }
 
@@ -113,7 +113,7 @@ struct Account {
     reserved_by_others: Amount,
     /// A walk is under way.
     walking: bool,
-    /// Everything that was ever added: a walk may have seen what came meanwhile or not.
+    /// Everything that was ever added, because a walk may or may not have seen concurrent additions.
     added: Amount,
     /// How many walks corrected the account.
     walks: u64,
@@ -226,7 +226,7 @@ impl Ledger {
         self.quota
     }
 
-    /// Keeps room for a change that adds up to `most`.
+    /// Reserves room for a change that adds up to `most`.
     pub(crate) fn reserve(self: &Arc<Self>, most: Amount, path: &str) -> Result<Reservation> {
         let nothing = Amount::default();
         let mut account = self.with_room(None, &|| (nothing, most), path)?;
@@ -237,7 +237,7 @@ impl Ledger {
         })
     }
 
-    /// Makes a change that puts something `new` in the place of what `old` finds there, if that has room.
+    /// Makes a change that replaces what `old` finds with something `new`, if there is room.
     ///
     /// The account stays locked meanwhile, so that it is exact even if two changes want the same place.
     pub(crate) fn exchange<T>(
@@ -260,7 +260,7 @@ impl Ledger {
         Ok(changed)
     }
 
-    /// Makes a change that takes away what `old` finds.
+    /// Makes a change that removes what `old` finds.
     pub(crate) fn take_away<T>(
         &self,
         old: &dyn Fn() -> Amount,
@@ -300,7 +300,7 @@ impl Ledger {
                 return Err(self.refusal(taken, limit, new.minus(old), path));
             }
             drop(account);
-            // If the walk fails, the old account decides.
+            // If the walk fails, the old account applies.
             let _ = self.balance();
             walked_again = true;
         }
@@ -419,7 +419,7 @@ impl Ledger {
     }
 }
 
-/// What is there and what others reserved.
+/// The current content plus what others reserved.
 fn taken_by_others(account: &Account, own: Option<&Reservation>) -> Amount {
     let own = own.map(|own| own.amount).unwrap_or_default();
     let reserved = account.reserved_by_others.plus(account.reserved.minus(own));
@@ -439,7 +439,7 @@ pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<
             Err(fault) if matches!(fault.error, Error::TooManyOpenFiles) => return Err(fault.error),
             Err(_) => continue,
         };
-        // What a call is writing is in the account already, or comes there when it gets its name.
+        // Content that a call is writing is already in the account, or is added when it gets its name.
         if item.kind != FileKind::Directory && leftovers::is_in_use(&item) {
             continue;
         }
@@ -465,7 +465,7 @@ impl LiveRoot {
             return;
         }
         let count = move || {
-            // Roots that the operator took away are not counted any more.
+            // Roots that the operator removed are no longer counted.
             while !roots.is_empty() {
                 roots.retain(|root| {
                     root.upgrade().is_some_and(|root| {
@@ -480,7 +480,7 @@ impl LiveRoot {
         background::run("quota", count);
     }
 
-    /// The account of the directory that the root is by now: one that was opened again has its own.
+    /// The account of the root's current directory: a reopened one has its own.
     fn ledger(&self) -> Option<Arc<Ledger>> {
         self.current()?.observers().quota.clone()
     }

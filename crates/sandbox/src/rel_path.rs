@@ -26,7 +26,7 @@ pub(crate) enum PathStep {
 /// A path inside a root, as a client gave it. A leading `/` means the root itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelPath {
-    /// The bytes the client's text stands for, as system calls take them.
+    /// The bytes that the client's text stands for, in the form of system calls.
     bytes: CString,
     /// The text itself, if it differs from those bytes: a second copy of every path would cost a hundredth of its open.
     text: Option<String>,

@@ -22,7 +22,7 @@ const REFILLS_MAX: u32 = 64;
 const OWNER_MAY: u32 = 0o700;
 /// The most faults that are kept with their text.
 const MAX_FAULTS: usize = 100;
-/// What is cut off a removal. The files of one directory stay together: threads would wait for each other there.
+/// A part cut off a removal. The files of one directory stay together, because threads would wait for each other there.
 const PART: Cut = Cut {
     entries: usize::MAX,
     directories: 8,
@@ -31,23 +31,23 @@ const PART: Cut = Cut {
 /// What to do if an entry cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFault {
-    /// Stop there; what was removed stays removed.
+    /// Stop there; entries that were removed stay removed.
     Stop,
-    /// Go on with the rest and say at the end what stayed.
+    /// Continue with the rest and report at the end what stayed.
     Collect,
 }
 
-/// Says which entries may go: those that their owner has verified. Directories go when they are empty.
+/// Decides which entries may be removed: those that were verified. Directories are removed when they are empty.
 #[derive(Clone)]
 pub struct Approval(Arc<dyn Fn(&WalkItem) -> bool + Send + Sync>);
 
 impl Approval {
-    /// Lets those entries go for which `approves` says so.
+    /// Allows the removal of entries for which `approves` returns true.
     pub fn by(approves: impl Fn(&WalkItem) -> bool + Send + Sync + 'static) -> Approval {
         Approval(Arc::new(approves))
     }
 
-    /// What has a temporary name is nobody's file, so nobody has to approve.
+    /// Temporary entries are removed without approval.
     fn lets_go(&self, item: &WalkItem) -> bool {
         let is_temporary = || {
             let path = item.path_bytes();
@@ -148,23 +148,23 @@ pub struct TreeRemover {
     change: Change,
     walker: Walker,
     on_fault: OnFault,
-    /// Only what this lets go is removed.
+    /// Only entries that this allows are removed.
     approval: Option<Approval>,
-    /// What is mounted inside is left alone.
+    /// Mounts inside it are left alone.
     stays_on_mount: bool,
     /// The tree is one of our own making: a directory that forbids its owner to change it is opened up.
     is_own: bool,
-    /// Something stayed, so that the directories around it cannot go.
+    /// Something stayed, so its parent directories cannot be removed.
     is_incomplete: bool,
     refills_left: u32,
 }
 
-/// What one step of a removal did.
+/// The result of one step of a removal.
 #[derive(Debug)]
 pub enum RemovalStep {
     /// It removed or opened an entry.
     Progressed,
-    /// It emptied its part of a directory. The directory goes when all parts before this one are done.
+    /// It emptied its part of a directory. The directory is removed when all earlier parts are done.
     Emptied(EmptiedDir),
     /// Nothing is left to do.
     Finished,
@@ -196,7 +196,7 @@ impl TreeRemover {
         }
     }
 
-    /// Removes only what is approved.
+    /// Removes only approved entries.
     pub(crate) fn approved(
         change: Change,
         top: Dir,
@@ -218,7 +218,7 @@ impl TreeRemover {
         TreeRemover { is_own, ..remover }
     }
 
-    /// Leaves alone what is mounted inside the tree.
+    /// Leaves mounts inside the tree alone.
     pub(crate) fn staying_on_mount(mut self) -> TreeRemover {
         self.stays_on_mount = true;
         self
@@ -260,14 +260,14 @@ impl TreeRemover {
                 // If this fails, the removal itself reports the reason.
                 let _ = syscall::set_mode_unchecked(dir.fd(), OWNER_MAY);
             }
-            // Something is mounted there, so that the directories around it stay.
+            // Something is mounted there, so its parent directories stay.
             WalkEvent::Passed => self.is_incomplete = true,
             WalkEvent::Entered(..) => {}
         }
         Ok(())
     }
 
-    /// Keeps the beginning of what is left and gives back the rest for other threads.
+    /// Keeps the beginning of the remaining work and returns the rest for other threads.
     pub fn split(&mut self) -> Option<TreeRemover> {
         let walker = self.walker.split(PART)?;
         Some(TreeRemover {
@@ -324,7 +324,7 @@ impl TreeRemover {
         match self.change.remove_dir_in(&item.dir, &item.name) {
             Ok(()) => removal.directories += 1,
             Err(Errno::NOENT) => {}
-            // What stayed inside was told already.
+            // What stayed inside was already reported.
             Err(Errno::NOTEMPTY | Errno::EXIST) if self.is_incomplete => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) if self.refills_left > 0 => {
                 self.refills_left -= 1;
@@ -394,7 +394,7 @@ impl EmptiedDir {
             match self.change.remove_dir_in(dir, name) {
                 Ok(()) => removal.directories += 1,
                 Err(Errno::NOENT) => {}
-                // What stayed inside was told already.
+                // What stayed inside was already reported.
                 Err(Errno::NOTEMPTY | Errno::EXIST) if !removal.faults.is_empty() => {}
                 Err(Errno::NOTEMPTY | Errno::EXIST) if refills_left > 0 => {
                     refills_left -= 1;

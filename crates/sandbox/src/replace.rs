@@ -53,7 +53,7 @@ impl TargetDir {
     }
 }
 
-/// Where a file will be, and how it begins there.
+/// Where a new file will be, and how it is staged.
 struct Target {
     dir: TargetDir,
     name: Name,
@@ -72,7 +72,7 @@ impl Target {
     }
 }
 
-/// A new file's content, unseen until it is committed; dropped, nothing has happened to the file.
+/// A new file's content, invisible until it is committed. Dropping it leaves the old file untouched.
 #[derive(Debug)]
 pub struct Staged {
     dir: TargetDir,
@@ -124,7 +124,7 @@ impl Change {
         Ok(staged)
     }
 
-    /// Begins the copy of a file that is moved. What is there keeps none of its attributes.
+    /// Begins the copy of a file that is moved. None of an existing file's attributes are kept.
     pub fn stage_moved(&self, place: &Located<'_>, on_existing: OnExisting) -> Result<Staged> {
         if place.is_for_directory() {
             return Err(place.failed("create", Errno::ISDIR));
@@ -132,7 +132,7 @@ impl Change {
         self.begin_at(place, on_existing, Parents::Create)
     }
 
-    /// Begins a file in an open directory. What is there keeps none of its attributes.
+    /// Begins a file in an open directory. None of an existing file's attributes are kept.
     pub fn stage_in(&self, dir: &Dir, name: &Name, on_existing: OnExisting) -> Result<Staged> {
         dir.check_new(name, FileKind::File)?;
         let path = dir.join(name);
@@ -140,10 +140,10 @@ impl Change {
             .map_err(|errno| Error::from_errno("create", &dir.join(name), errno))
     }
 
-    /// Begins a file in a tree that nobody sees. It has its name from the start, which costs less than one without.
+    /// Begins a file in a hidden tree. It has its name from the start, which costs less than an unnamed file.
     pub fn stage_hidden(&self, dir: &Dir, name: &Name) -> Result<Staged> {
         dir.check_new(name, FileKind::File)?;
-        // The account of a quota compares what comes with what is there, so nothing may be there.
+        // The account of a quota compares the new entry with the old one, so nothing may be there.
         if dir.observers().quota.is_none() {
             match syscall::create_unchecked(dir.fd(), name, dir.observers().audience.mode(NEW_MODE))
             {
@@ -260,16 +260,16 @@ impl Staged {
         self.existing = Some(old.metadata);
     }
 
-    /// Takes over all that a file moved by copying keeps: owner, lists, attributes, mode and times.
+    /// Takes over everything that a file moved by copying keeps: owner, lists, attributes, mode and times.
     pub fn keep_all(&mut self, of: &OpenFile) {
         self.mode = Some(attributes::inherit(&of.file, &self.file, &of.metadata));
         attributes::drop_foreign_lists(&of.file, &self.file);
         self.times = Some((of.metadata.accessed, of.metadata.modified));
     }
 
-    /// Looks once more at the place of the file just before it is committed, with the turn to change it.
+    /// Looks up the place of the file again just before the commit, with the place locked.
     ///
-    /// Tells whether it is still the same directory. What is there by now is what the file takes after.
+    /// Tells whether it is still the same directory. The new file takes its attributes from what is there now.
     pub fn confirm(&mut self, place: &Located<'_>) -> Result<bool> {
         let failed = |errno| place.failed("create", errno);
         let own = syscall::stat_unchecked(self.dir.as_fd()).map_err(failed)?;
@@ -280,7 +280,7 @@ impl Staged {
         }
         let there = place.metadata();
         if there.is_none() {
-            // What another process makes from now on is not locked, and must not be replaced unseen.
+            // An entry that another process creates from now on is not locked, and must not be replaced unseen.
             self.on_existing = OnExisting::Fail;
         }
         let is_known = |there: &Metadata| {
@@ -294,27 +294,27 @@ impl Staged {
         Ok(true)
     }
 
-    /// Keeps room in the root's quota for this many bytes, so that too much is refused before it is written.
+    /// Reserves this many bytes in the root's quota, so that a file beyond it is refused before it is written.
     pub fn reserve(&mut self, bytes: u64) -> Result<()> {
         let entry = (self.dir.as_fd(), &self.name);
         self.reservation = self.observers.reserve_file(entry, bytes, &self.path)?;
         Ok(())
     }
 
-    /// Says that further parts of the change follow this one.
+    /// Declares that further parts of the change follow this one.
     pub fn expect_more_parts(&mut self) {
         self.change = self.change.with_more_parts();
     }
 
-    /// Makes the file seen under its name, whole, and tells what is known of it then.
+    /// Makes the complete file visible under its name, and returns its metadata.
     pub fn commit(mut self) -> Result<Metadata> {
         self.make_seen()?;
         syscall::stat_unchecked(self.file.as_fd())
             .map_err(|errno| Error::from_errno("create", &self.path, errno))
     }
 
-    /// Makes the file seen like [`Staged::commit`], as one of several files. The directories that were made for it are
-    /// removed with what is returned unless they are kept.
+    /// Makes the file visible like [`Staged::commit`], as one of several files. Dropping the result removes the
+    /// directories that were made for it, unless they are kept.
     pub fn commit_for_now(mut self) -> Result<(Metadata, Option<NewDirs>)> {
         let parents = self.parents.take();
         self.make_seen()?;
@@ -323,7 +323,7 @@ impl Staged {
         Ok((metadata, parents))
     }
 
-    /// Makes the file seen like [`Staged::commit`], without a look at it afterwards.
+    /// Makes the file visible like [`Staged::commit`], without reading its metadata.
     pub fn publish(mut self) -> Result<()> {
         self.make_seen()
     }
@@ -341,7 +341,7 @@ impl Staged {
         sync.finish_change(|| path.clone())
     }
 
-    /// Does everything that can be done before the file is seen.
+    /// Does everything that can be done before the file is visible.
     fn complete(&mut self) -> SysResult<()> {
         let file = self.file.as_fd();
         if let Some(mode) = self.final_mode()?
@@ -356,7 +356,7 @@ impl Staged {
         self.change.sync_file(file)
     }
 
-    /// The mode to set before the file is seen; `None` if the system gave it the right one.
+    /// The mode to set before the file is visible; `None` if the system gave it the right one.
     fn final_mode(&self) -> SysResult<Option<u32>> {
         match (self.mode, &self.temporary) {
             (None, Some(name)) if *name != self.name => {
@@ -381,7 +381,7 @@ impl Staged {
             || syscall::stat_unchecked(file.as_fd()).map(|file| Amount::of(&file)),
             self.reservation.take(),
             || {
-                // A file in a tree that nobody sees has its name already.
+                // A file in a hidden tree already has its name.
                 if temporary.as_ref() == Some(entry.1) {
                     *temporary = None;
                     return Ok(());
@@ -415,7 +415,7 @@ impl Staged {
         Ok(put)
     }
 
-    /// Goes on with the file that was rewritten in place, which has the name already.
+    /// Continues with the file that was rewritten in place, which already has the name.
     fn take_rewritten(&mut self, file: File) -> Result<()> {
         self.file = file;
         self.change.note_rewritten_in_place();
@@ -426,7 +426,7 @@ impl Staged {
 }
 
 impl NewEntry<'_> {
-    /// Gives what is staged its name, by way of a temporary one if something has to be replaced.
+    /// Gives the staged entry its name, by way of a temporary one if something has to be replaced.
     fn take_name(&mut self, entry: EntryRef<'_>, on_existing: OnExisting) -> SysResult<()> {
         match self {
             NewEntry::Staged { file, temporary } => give_name(*file, entry, temporary, on_existing),
@@ -478,7 +478,7 @@ fn is_full(error: &io::Error) -> bool {
 impl Write for Staged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.file.write(bytes) {
-            // What is kept of old changes goes before a new one fails.
+            // Old changes are pruned before a new one fails.
             Err(error) if is_full(&error) && self.observers.make_room() => self.file.write(bytes),
             written => written,
         }

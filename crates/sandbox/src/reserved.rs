@@ -1,4 +1,4 @@
-//! The reserved name: `.mcp-filesystem` at any depth belongs to this server, which keeps there what it needs of a root.
+//! The reserved name: `.mcp-filesystem` at any depth belongs to this server, which keeps its own data of a root there.
 //!
 //! No look-up finds it, by whatever spelling, and no listing, walk or copy shows it. A root may lie inside another, so this
 //! holds in every directory.
@@ -35,8 +35,9 @@ pub(crate) fn may_name_reserved(path: &[u8]) -> bool {
         .any(|name| is_ours(name) || is_doubtful(name))
 }
 
-/// Tells whether a file system might take a name for the reserved one: by a short name (`MCP-FI~1`), by what it cuts off
-/// (`name.`, `name `, `name::$DATA`), or by characters that it folds to others or to nothing (`ſ`, `ﬁ`, a soft hyphen).
+/// Tells whether a file system might take a name for the reserved one: by a short name (`MCP-FI~1`), by a suffix that
+/// it cuts off (`name.`, `name `, `name::$DATA`), or by characters that it folds to others or to nothing (`ſ`, `ﬁ`, a
+/// soft hyphen).
 fn is_doubtful(name: &[u8]) -> bool {
     let odd_end = matches!(name.last(), Some(b'.' | b' '));
     odd_end

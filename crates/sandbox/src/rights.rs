@@ -17,7 +17,7 @@ impl Right {
     /// Every right, in the order of documents.
     pub const EVERY: [Right; 4] = [Right::Read, Right::Create, Right::Change, Right::Remove];
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! A root: an open directory that nothing escapes from.
+//! A root: an open directory that no path can leave.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -46,7 +46,7 @@ pub struct Root {
     observers: Observers,
     /// How changes in it are ordered with those of other processes.
     locks: Arc<RootLocks>,
-    /// What of it exists; everything if there is none.
+    /// Its view; without one, everything is visible.
     view: Option<Arc<RootView>>,
 }
 
@@ -59,7 +59,7 @@ pub struct RootTerms {
     pub private_entries: bool,
     /// What it may hold at most.
     pub quota: Option<Quota>,
-    /// What of it exists; everything if there is none.
+    /// Its view; without one, everything is visible.
     pub view: Option<Arc<View>>,
 }
 
@@ -102,7 +102,7 @@ impl Root {
         self.view.is_some()
     }
 
-    /// The same root, in which only what a view shows exists. It shares everything else with this one.
+    /// The same root, seen through a view. It shares everything else with this one.
     #[must_use]
     pub fn seen_through(&self, view: Arc<View>) -> Root {
         let view = RootView::new(view, Arc::clone(&self.fd), &self.real_path, self.proc);
@@ -111,7 +111,7 @@ impl Root {
         root
     }
 
-    /// The same root for somebody who has only some rights in it. It shares everything else with this one.
+    /// The same root for a holder with limited rights. It shares everything else with this one.
     #[must_use]
     pub fn with_rights(&self, rights: Rights) -> Root {
         let mut root = self.again();
@@ -119,8 +119,8 @@ impl Root {
         root
     }
 
-    /// The same open directory on other terms. Its history, its locks and, if the quota stays, its account are shared with
-    /// whoever still uses this one.
+    /// The same open directory under other settings. Its history, its locks and, if the quota stays, its account are
+    /// shared with this one.
     pub fn on_terms(&self, terms: &RootTerms) -> io::Result<Root> {
         let mut root = self.again();
         root.host_paths = terms.host_paths;
@@ -161,13 +161,13 @@ impl Root {
         }
     }
 
-    /// Tells whether this is the same open directory as another root, seen through whatever view.
+    /// Tells whether this is the same open directory as another root, regardless of views.
     #[must_use]
     pub fn is_same(&self, other: &Root) -> bool {
         Arc::ptr_eq(&self.fd, &other.fd)
     }
 
-    /// Tells whether what is at a resolved path inside exists for whoever has this root.
+    /// Tells whether what is at a resolved path inside is visible in this root.
     #[must_use]
     pub fn shows(&self, path: &str, kind: FileKind) -> bool {
         let Some(view) = &self.view else { return true };
@@ -179,13 +179,13 @@ impl Root {
         path.is_ok_and(|path| view.view().shows(path.as_bytes(), kind))
     }
 
-    /// Tells whether all of it exists for whoever has this root.
+    /// Tells whether all of it is visible.
     #[must_use]
     pub fn shows_everything(&self) -> bool {
         self.view.is_none()
     }
 
-    /// What of it exists; `None` if all does.
+    /// Its view; `None` if everything is visible.
     pub(crate) fn view(&self) -> Option<&Arc<RootView>> {
         self.view.as_ref()
     }
@@ -200,7 +200,7 @@ impl Root {
     /// The path inside the root that an absolute path on the host means; `None` if it means none, or if the root takes no
     /// such paths. If the first name is an entry of the root, a leading slash is the root as always.
     ///
-    /// Security: this only reads names off a text. What is left is looked up as any path of a client.
+    /// Security: this only cuts names off a text. The rest is looked up like any path of a client.
     #[must_use]
     pub fn inside_of_host_path(&self, path: &RelPath) -> Option<RelPath> {
         if !self.host_paths || !path.is_absolute() {
@@ -223,14 +223,14 @@ impl Root {
         self
     }
 
-    /// Limits what changes through this root may make it hold.
+    /// Sets the quota for changes made through this root.
     pub fn with_quota(mut self, quota: Quota) -> io::Result<Root> {
         let top = self.fd.try_clone()?;
         self.observers.quota = Some(Arc::new(Ledger::new(quota, top)));
         Ok(self)
     }
 
-    /// What the root may hold and what it holds, if it has a quota.
+    /// The root's quota and usage, if it has a quota.
     #[must_use]
     pub fn quota_use(&self) -> Option<QuotaUse> {
         self.observers.quota.as_ref().map(|ledger| ledger.usage())
@@ -250,7 +250,7 @@ impl Root {
         Ok(self)
     }
 
-    /// Keeps what changes through this root replace or remove. Replicas that were set before share it.
+    /// Keeps the content that changes through this root replace or remove. Replicas that were set before share it.
     pub fn with_history(mut self, settings: HistorySettings) -> io::Result<Root> {
         let history = History::find(self.fd(), settings, self.locks.shared_as())?;
         self.observers.history = Some(Arc::new(history));
@@ -283,7 +283,7 @@ impl Root {
         }
     }
 
-    /// Looks a path up; what is missing is a place too.
+    /// Looks a path up; a missing entry is a place too.
     pub fn locate(&self, path: &RelPath, follow: Follow) -> Result<Located<'_>> {
         let found = again_if_stale(|| resolve::resolve(self, path, follow))?;
         let located = Located::new(self, path.as_given().to_owned(), found);
@@ -341,13 +341,13 @@ impl Root {
         view.is_none_or(|view| view.shows_plainly(path, kind))
     }
 
-    /// Fails unless a descriptor is where it was found; asked only if not everything exists.
+    /// Fails unless a descriptor is still where it was found. Checked only if the root has a view.
     pub(crate) fn confirm(&self, fd: BorrowedFd<'_>, path: &[u8]) -> syscall::SysResult<()> {
         let view = self.view.as_ref();
         view.map_or(Ok(()), |view| view.confirm(fd, path))
     }
 
-    /// What is known of the root directory itself.
+    /// The metadata of the root directory itself.
     pub fn metadata(&self) -> Result<Metadata> {
         syscall::stat_unchecked(self.fd()).map_err(|errno| Error::from_errno("stat", ".", errno))
     }
@@ -366,7 +366,7 @@ impl Root {
         self.proc
     }
 
-    /// How files come into being: an unnamed file gets its name through `/proc`.
+    /// How files are created: an unnamed file gets its name through `/proc`.
     pub(crate) fn unnamed_files(&self) -> UnnamedFiles {
         if self.proc {
             UnnamedFiles::Used
@@ -375,7 +375,7 @@ impl Root {
         }
     }
 
-    /// What watches the changes in it.
+    /// The observers of its changes.
     pub(crate) fn observers(&self) -> &Observers {
         &self.observers
     }
@@ -385,7 +385,7 @@ impl Root {
         &self.locks
     }
 
-    /// What its directories share.
+    /// The state that its directories share.
     pub(crate) fn share(&self) -> RootShare {
         RootShare {
             unnamed: self.unnamed_files(),
@@ -414,7 +414,7 @@ impl Root {
 
 impl fmt::Debug for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Security: no host path, a debug print may end in a log.
+        // Security: no host path, because debug output may end up in a log.
         f.debug_struct("Root").finish_non_exhaustive()
     }
 }

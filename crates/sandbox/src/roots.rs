@@ -8,7 +8,7 @@ use crate::together::Cluster;
 /// A root under the name clients use.
 #[derive(Debug, Clone)]
 pub struct NamedRoot {
-    /// What clients call it.
+    /// Its name for clients.
     pub name: String,
     /// The root.
     pub root: Arc<Root>,

@@ -280,12 +280,12 @@ pub(crate) fn open_content_following_unchecked(
     sys::openat(dir, name.as_c_str(), purpose.flags(), Mode::empty())
 }
 
-/// What a content descriptor is for.
+/// The purpose of a content descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Read,
     Write,
-    /// Reading what will be replaced.
+    /// Reading a file that will be replaced.
     Edit,
     Append,
 }

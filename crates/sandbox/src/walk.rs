@@ -99,7 +99,7 @@ pub struct Seen<'a> {
     pub depth: usize,
 }
 
-/// What of a walk is wanted.
+/// What a caller wants from a walk.
 pub trait Choice {
     /// Tells whether an entry is wanted; asked in no order, once for each.
     fn wants(&self, seen: &Seen<'_>) -> bool;
@@ -147,7 +147,7 @@ pub enum WalkEvent {
     Passed,
     /// A directory could not be opened or listed.
     Unreadable(WalkItem, Error),
-    /// All below a directory was visited.
+    /// Everything below a directory was visited.
     Left(LeftDir),
     /// The walk lost its way; it continues with what it can still reach.
     Fault(WalkFault),
@@ -165,13 +165,13 @@ pub struct LeftDir {
 /// How much of a walk is cut off its beginning.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// At most so many entries of the directory at hand.
+    /// At most this many entries of the current directory.
     pub entries: usize,
-    /// At most so many directories in it, with all they hold.
+    /// At most this many directories in it, with everything in them.
     pub directories: usize,
 }
 
-/// A walk under way.
+/// A walk in progress.
 #[derive(Debug)]
 pub struct Walker {
     options: WalkOptions,
@@ -184,7 +184,7 @@ pub struct Walker {
     /// How deep the outermost directory of the descent is.
     base: usize,
     descent: Descent<WalkLevel>,
-    /// What already happened; the next steps report it.
+    /// Steps that were already taken; the next calls report them.
     pending: VecDeque<WalkEvent>,
 }
 
@@ -193,13 +193,13 @@ pub struct Walker {
 struct WalkLevel {
     /// Its name in the directory above; the outermost one has none.
     name: Option<Name>,
-    /// What is still to be done in it, the first last.
+    /// The remaining steps in it, in reverse order.
     steps: Vec<WalkStep>,
     /// A part of the walk was cut off inside it.
     is_shared: bool,
 }
 
-/// What is still to be done in a directory.
+/// A remaining step in a directory.
 #[derive(Debug)]
 struct WalkStep {
     name: Name,
@@ -217,7 +217,7 @@ enum Action {
 }
 
 impl Walker {
-    /// A walk over everything below a directory but what is still in the making.
+    /// A walk over everything below a directory, except unfinished entries.
     #[must_use]
     pub fn new(dir: Dir, options: WalkOptions) -> Walker {
         Walker::meeting(dir, options, Unlisted::LeftOut)
@@ -270,7 +270,7 @@ impl Walker {
         }
     }
 
-    /// Goes on by one entry or one directory; `None` at the end.
+    /// Advances by one entry or one directory; `None` at the end.
     pub fn step(&mut self, choice: &mut dyn Choice) -> Option<WalkEvent> {
         if let Some(top) = self.top.take() {
             self.enter_top(top, choice);
@@ -301,8 +301,8 @@ impl Walker {
         }
     }
 
-    /// Keeps the beginning of what is left and returns the rest; `None` if there is no rest, or if the walk is so deep that
-    /// each part would keep too many directories open.
+    /// Keeps the beginning of the remaining work and returns the rest; `None` if there is no rest, or if the walk is so
+    /// deep that each part would keep too many directories open.
     pub fn split(&mut self, cut: Cut) -> Option<Walker> {
         self.leave_finished();
         let depth = self.base + self.descent.depth();
@@ -335,7 +335,7 @@ impl Walker {
         Some(std::mem::replace(self, first))
     }
 
-    /// Leaves directories in which nothing is to be done any more.
+    /// Leaves directories in which nothing remains to be done.
     fn leave_finished(&mut self) {
         while self.descent.depth() > 1
             && matches!(self.descent.innermost(), Some((_, level)) if level.steps.is_empty())
@@ -413,7 +413,7 @@ impl Walker {
         }
     }
 
-    /// Lists a directory: what to do in it, the first last.
+    /// Lists a directory: the steps in it, in reverse order.
     fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<Vec<WalkStep>> {
         let depth = self.base + self.descent.depth() + 1;
         let deeper = self.options.max_depth.is_none_or(|max| depth < max);

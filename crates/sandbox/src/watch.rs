@@ -1,7 +1,7 @@
-//! Watches a tree: notes what changes in it, whoever changes it.
+//! Watches a tree: notes every change in it, whoever makes it.
 //!
-//! Directories are watched by descriptor. One that appears later is watched too, and what was made in it before that is
-//! found by listing it. Temporary names of ours are never told.
+//! Directories are watched by descriptor. One that appears later is watched too, and its earlier content is found by
+//! listing it. Our own temporary names are never reported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,14 +39,14 @@ pub enum SeenChange {
     Removed,
 }
 
-/// A directory and all below it, or one file, whose changes are noted.
+/// A watched directory with everything below it, or a watched file.
 #[derive(Debug)]
 pub struct TreeWatch {
     listener: OwnedFd,
     root: Arc<Root>,
     /// The path that is watched, in bytes.
     top: Vec<u8>,
-    /// The one entry that counts, if a file is watched: its directory tells of it also after it was replaced.
+    /// The relevant entry if a file is watched: its directory reports it even after it was replaced.
     only: Option<Vec<u8>>,
     directories: HashMap<i32, Vec<u8>>,
     /// How many directories may be watched.
@@ -59,7 +59,7 @@ pub struct TreeWatch {
     partly_blind: bool,
 }
 
-/// What was seen of a tree so far.
+/// The changes seen in a tree so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeChanges {
     /// The paths inside the root and what happened to them, in byte order.
@@ -70,7 +70,7 @@ pub struct TreeChanges {
     pub overflowed: bool,
     /// There are more directories than may be watched; changes in some are not seen.
     pub incomplete: bool,
-    /// The file system does not tell of changes made on other machines.
+    /// The file system does not report changes made on other machines.
     pub partly_blind: bool,
 }
 
@@ -175,7 +175,7 @@ impl TreeWatch {
         (!is_hidden(&other.name)).then_some((path(notice)?, path(other)?))
     }
 
-    /// Goes on watching a directory under its new path: what happened in it meanwhile is told by the watches that it has.
+    /// Continues to watch a directory under its new path: its existing watches report what happened in it meanwhile.
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         self.drop_changes_below(from);
         for directory in self.directories.values_mut() {
@@ -275,8 +275,8 @@ impl TreeWatch {
 
     /// Whether the watching client may see a path. An existing entry must still be at the reported path.
     ///
-    /// Security: of what is gone only the notice knows the kind. What might be a directory would exist for the sake of what
-    /// could be below it.
+    /// Security: only the notice knows the kind of an entry that is gone. A possible directory would count as visible
+    /// because of what could be below it.
     fn may_tell(&self, path: &[u8], kind: FileKind, change: SeenChange) -> bool {
         let Some(view) = self.root.view() else {
             return true;
@@ -292,7 +292,7 @@ impl TreeWatch {
             return;
         }
         let sum = match (self.changes.get(&path), change) {
-            // Made and removed again: nothing to tell.
+            // Made and removed again: nothing to report.
             (Some(Created), Removed) => {
                 self.changes.remove(&path);
                 return;
@@ -308,7 +308,7 @@ impl TreeWatch {
         self.changes.insert(path, sum);
     }
 
-    /// Watches a directory no longer that went away with all below it.
+    /// Stops watching a directory that went away, with everything below it.
     fn forget(&mut self, path: &[u8], is_dir: bool) {
         if !is_dir {
             return;
@@ -324,7 +324,7 @@ impl TreeWatch {
         self.drop_changes_below(path);
     }
 
-    /// What was made below a path that went away is nothing to tell.
+    /// Entries made below a path that went away are not reported.
     fn drop_changes_below(&mut self, path: &[u8]) {
         self.changes.retain(|changed, change| {
             *change == SeenChange::Removed || changed == path || !is_below(changed, path)
@@ -383,7 +383,7 @@ impl TreeWatch {
     }
 }
 
-/// Whether what is found in a directory is told.
+/// Whether entries found in a directory are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryAge {
     /// It came together with the directory, or was there before.
@@ -409,7 +409,7 @@ fn told(path: &[u8]) -> String {
     shown(path).into_owned()
 }
 
-/// Now, as the times of files have it: their clock is a little behind.
+/// The current time on the clock of file timestamps, which is a little behind.
 pub(crate) fn file_clock() -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().saturating_sub(FILE_CLOCK_BEHIND);

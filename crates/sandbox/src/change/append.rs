@@ -19,8 +19,8 @@ use crate::syscall::{self, Errno, Purpose, SysResult};
 const SET_ID: u32 = 0o6000;
 
 impl Change {
-    /// Adds bytes to the end of a file in one write; a missing file is made, and one that somebody makes meanwhile is
-    /// [`Error::Stale`].
+    /// Appends bytes to a file in one write. A missing file is created; if another process creates it meanwhile, the
+    /// result is [`Error::Stale`].
     pub fn append(&self, place: &Located<'_>, bytes: &[u8], parents: Parents) -> Result<Metadata> {
         if matches!(place.tail(), Tail::Existing { .. } | Tail::Root) {
             return self.append_existing(place, bytes);
@@ -30,7 +30,7 @@ impl Change {
             .write_all(bytes)
             .map_err(|error| write_failed(place, error))?;
         match staged.commit() {
-            // Somebody made the file meanwhile: the caller locks that one, and adds to it.
+            // The file was created meanwhile: the caller locks it, and appends to it.
             Err(Error::AlreadyExists { .. }) => Err(Error::Stale { path: place.path() }),
             result => result,
         }
@@ -64,7 +64,7 @@ impl Change {
             write_failed(place, error)
         })?;
         if written < bytes.len() {
-            // Only what is gone did not happen: after a kill in between, the record still tells of it.
+            // Recorded as not done only once it is gone: after a kill in between, the record still lists it.
             take_back(place, &opened.file, before.size, written as u64)?;
             self.disown(noted.as_ref());
             return Err(failed(Errno::NOSPC));
@@ -93,7 +93,7 @@ fn reserve_space(
     }
 }
 
-/// Removes a part of an append, unless somebody else has added to the file since.
+/// Removes a partial append, unless another process has appended to the file since.
 fn take_back(place: &Located<'_>, file: &File, size: u64, written: u64) -> Result<()> {
     let now = syscall::stat_unchecked(file.as_fd()).map_err(|e| place.failed("append", e))?;
     if now.size == size + written {

@@ -1,4 +1,4 @@
-//! Makes directories and links, and puts entries in the place of others.
+//! Creates directories and links, and replaces entries.
 
 use std::os::fd::AsFd;
 
@@ -90,7 +90,7 @@ impl Change {
         sync.finish_change(|| dir.join(name))
     }
 
-    /// Puts a link in an open directory in the place of a file or link that is there, in one step.
+    /// Replaces a file or link in an open directory with a link, in one step.
     pub fn replace_by_link(&self, dir: &Dir, name: &Name, target: &[u8]) -> Result<()> {
         let failed = |errno| dir.failed("symlink", name, errno);
         dir.check_new(name, FileKind::Symlink)?;
@@ -105,7 +105,7 @@ impl Change {
         sync.finish_change(|| dir.join(name))
     }
 
-    /// Renames an entry over what is there; `new` is what the account of the root does not hold yet.
+    /// Renames an entry over an existing one; `new` is what the root's account does not include yet.
     fn put_entry(
         &self,
         from: &Dir,
@@ -157,14 +157,14 @@ impl Change {
         self.put_entry(from, name, to, name, Amount::default())
     }
 
-    /// Makes the missing parents of a new entry if they are wanted; returns them and the entry's name.
+    /// Creates the missing parents of a new entry if requested; returns them and the entry's name.
     pub(crate) fn ready_parent<'place>(
         &self,
         place: &'place Located<'_>,
         parents: Parents,
     ) -> Result<(Option<NewDirs>, &'place Name)> {
         place.check_makeable()?;
-        // Judged before anything is written, and again when it is put there.
+        // Checked before anything is written, and again when it is put there.
         place.judge(match place.tail() {
             Tail::Missing { .. } => Right::Create,
             Tail::Root | Tail::Existing { .. } => Right::Change,

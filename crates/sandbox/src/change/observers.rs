@@ -1,4 +1,4 @@
-//! What watches the changes in a root: each observer has a field, and hears of a change from the function that makes it.
+//! The observers of changes in a root: each has a field, and is called by the function that makes a change.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use crate::quota::{Amount, Ledger, Reservation};
 use crate::rights::{Right, Rights};
 use crate::syscall::{self, Errno, SysResult};
 
-/// The observers of one root: the quota, and the history. What holds locks belongs here too.
+/// The observers of one root: the quota, and the history. Locks belong here too.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observers {
-    /// The account of what the root holds, if that has a limit.
+    /// The account of the root's content, if there is a quota.
     pub(crate) quota: Option<Arc<Ledger>>,
-    /// What keeps old content.
+    /// The history, which keeps old content.
     pub(crate) history: Option<Arc<History>>,
-    /// Whom new entries are for.
+    /// Who may access new entries.
     pub(crate) audience: NewEntries,
-    /// What whoever has the root may do in it.
+    /// The rights of the root's holder.
     pub(crate) rights: Rights,
 }
 
-/// Whom the new entries of a root are for.
+/// Who may access the new entries of a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum NewEntries {
-    /// Whom the process's umask lets.
+    /// Those whom the process's umask allows.
     #[default]
     AsUsual,
-    /// Their owner alone.
+    /// Only their owner.
     Private,
 }
 
@@ -43,9 +43,9 @@ impl NewEntries {
 }
 
 impl Observers {
-    /// Makes a change that puts something at an entry, in the place of what is there.
+    /// Makes a change that puts something at an entry, replacing what is there.
     ///
-    /// `path` and `new` are only asked if somebody needs them.
+    /// `path` and `new` are only called if an observer needs them.
     pub(crate) fn put(
         &self,
         entry: EntryRef<'_>,
@@ -64,7 +64,7 @@ impl Observers {
         }
     }
 
-    /// Security: every change that puts something somewhere comes through here, whatever tool makes it.
+    /// Security: every change that puts something somewhere passes through here, whichever tool makes it.
     fn judge_put(&self, entry: EntryRef<'_>, path: &dyn Fn() -> String) -> Result<()> {
         if self.rights == Rights::ALL {
             return Ok(());
@@ -87,7 +87,7 @@ impl Observers {
         })
     }
 
-    /// Makes a change that takes an entry away.
+    /// Makes a change that removes an entry.
     pub(crate) fn take_away(
         &self,
         entry: EntryRef<'_>,
@@ -99,7 +99,7 @@ impl Observers {
         }
     }
 
-    /// Frees what is kept of old changes, because the disk is full; tells whether there was anything.
+    /// Frees space that old changes use, because the disk is full; returns whether there was any.
     pub(crate) fn make_room(&self) -> bool {
         let history = self.history.as_ref();
         history.is_some_and(|history| history.make_room())
@@ -111,25 +111,26 @@ impl Observers {
             quota: self.quota.clone(),
             history: None,
             audience: self.audience,
-            // What nobody sees is ours; what appears of it is judged then.
+            // Hidden entries are ours; they are checked when they become visible.
             rights: Rights::ALL,
         }
     }
 
-    /// Says that something moved to another root, where it was put.
+    /// Records that something was moved to another root.
     pub(crate) fn moved_away(&self, amount: Amount) {
         if let Some(quota) = &self.quota {
             quota.gone(amount);
         }
     }
 
-    /// Keeps room for what a change will add, so that too much is refused before anything is written.
+    /// Reserves room for what a change will add, so that a change beyond the quota is refused before anything is
+    /// written.
     pub(crate) fn reserve(&self, more: Amount, path: &str) -> Result<Option<Reservation>> {
         let quota = self.quota.as_ref();
         quota.map(|quota| quota.reserve(more, path)).transpose()
     }
 
-    /// Keeps room for a file of `bytes` at an entry, in the place of what is there.
+    /// Reserves room for a file of `bytes` at an entry, replacing what is there.
     pub(crate) fn reserve_file(
         &self,
         entry: EntryRef<'_>,
@@ -148,7 +149,7 @@ impl Observers {
     }
 }
 
-/// What an entry takes of a quota; nothing if nothing is there.
+/// How much of a quota an entry takes; zero if nothing is there.
 fn amount_at((dir, name): EntryRef<'_>) -> Amount {
     syscall::stat_at_unchecked(dir, name).map_or_else(|_| Amount::default(), |m| Amount::of(&m))
 }

@@ -20,7 +20,7 @@ impl Change {
         }
         place.judge(Right::Remove)?;
         let failed = |errno| place.failed("unlink", errno);
-        // What was confirmed to be gone does not come back after a crash.
+        // An entry that was confirmed as removed must not come back after a crash.
         let sync = self.prepare_sync(place.parent()).map_err(failed)?;
         let (observers, entry) = (place.root().observers(), (place.parent(), name));
         let path = || place.path();
@@ -50,8 +50,8 @@ impl Change {
         sync.finish_change(|| place.given().to_owned())
     }
 
-    /// Removes a directory with all it holds in one step, because its root keeps what is removed; `false` if that cannot
-    /// be done here, and nothing has happened.
+    /// Removes a directory with everything in it in one step by moving it into the root's history; `false` if that
+    /// cannot be done here, and nothing has happened.
     pub fn remove_whole(&self, place: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<bool> {
         let (name, ..) = place.entry()?;
         place.judge(Right::Remove)?;
@@ -76,7 +76,7 @@ impl Change {
         Ok(true)
     }
 
-    /// Writes down that something goes entry by entry, and so cannot be taken back.
+    /// Records that something is removed entry by entry, and so cannot be undone.
     pub fn note_lost(&self, place: &Located<'_>) -> Result<()> {
         let part = || Part {
             lost: true,

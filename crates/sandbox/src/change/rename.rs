@@ -18,14 +18,14 @@ use crate::syscall::{self, Clobber, Errno, HowLocked, SysResult};
 const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 /// The mode of a file that only holds a name for the moment.
 const PLACEHOLDER_MODE: u32 = 0o600;
-/// How often, and after which pause, the lock of such a file is tried.
+/// How often the lock of such a file is tried, and after which pause.
 const PLACEHOLDER_TRIES: usize = 100;
 const PLACEHOLDER_PAUSE: Duration = Duration::from_millis(2);
 
 impl Change {
     /// Renames an entry, a link as itself; missing parents of `to` are made.
     ///
-    /// `stop` is asked while the size of a tree is found out that goes to a root with a quota.
+    /// `stop` is called while the size of a tree is determined that moves to a root with a quota.
     pub fn rename(
         &self,
         from: &Located<'_>,
@@ -75,7 +75,7 @@ impl Change {
 }
 
 impl Change {
-    /// Moves an entry to another root. Neither history can take that back alone, so both say so.
+    /// Moves an entry to another root. Neither history can undo that alone, so both record that.
     fn moved_to_other_root(
         &self,
         from: &Located<'_>,
@@ -95,7 +95,7 @@ impl Change {
     }
 }
 
-/// What an entry and all below it take of a quota; nothing if no account changes by its move.
+/// How much of a quota an entry and everything below it take; zero if its move changes no account.
 fn weight_for(from: &Located<'_>, to: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<Amount> {
     let same_root = from.root().is_same(to.root());
     let accounts = [from.root(), to.root()].map(|root| root.observers().quota.as_ref());
@@ -154,7 +154,7 @@ pub(crate) fn rename_entry(
         return syscall::rename_unchecked(from, to, Clobber::Yes);
     }
     match syscall::rename_unchecked(from, to, Clobber::No) {
-        // Network and user-space file systems often cannot refuse to replace.
+        // Network and user-space file systems often cannot rename without replacing.
         Err(Errno::INVAL | Errno::NOSYS) => rename_in_steps(from, to, kind),
         result => result,
     }
@@ -194,8 +194,8 @@ fn is_ours_alone(file: BorrowedFd<'_>) -> SysResult<bool> {
 
 /// Takes the name with an empty file, which fails if anything is there, and renames over that one.
 ///
-/// This has one winner too, but it promises less: readers see an empty file for a moment, and what another program writes
-/// into it is lost.
+/// This has one winner too, but weaker guarantees: readers see an empty file for a moment, and anything that another
+/// program writes into it is lost.
 fn rename_over_placeholder(from: EntryRef<'_>, to: EntryRef<'_>) -> SysResult<()> {
     let placeholder = syscall::create_unchecked(to.0, to.1, PLACEHOLDER_MODE)?;
     // A process of ours that has found it already may be about to add to it: then it is that one's file.

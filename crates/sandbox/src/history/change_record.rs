@@ -1,8 +1,8 @@
-//! A change as the record files have it.
+//! A change as read from the record files.
 
 use super::record::{Author, End, Line, Part};
 
-/// A change as the record files have it.
+/// A change as read from the record files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRecord {
     /// Its number.
@@ -11,9 +11,9 @@ pub struct ChangeRecord {
     pub author: Author,
     /// What happened, in order.
     pub parts: Vec<Part>,
-    /// The parts that were written down and did not happen.
+    /// The parts that were recorded but did not happen.
     pub(crate) failed: Vec<u32>,
-    /// All parts were written down.
+    /// Whether all parts were recorded.
     pub(crate) is_whole: bool,
     pub(crate) end: Option<End>,
 }
@@ -39,7 +39,7 @@ impl ChangeRecord {
         self.failed.clear();
     }
 
-    /// A change of which nothing is known yet.
+    /// A change without any line yet.
     pub(super) fn empty(number: u64) -> ChangeRecord {
         ChangeRecord {
             number,
@@ -51,7 +51,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Takes in its next line.
+    /// Adds its next line.
     pub(super) fn take(&mut self, line: Line) {
         if let Some(author) = line.by {
             self.author = author;

@@ -1,4 +1,4 @@
-//! Takes what is kept of a path out of a history for good, under whatever names it was there.
+//! Removes for good everything that a history keeps of a path, under all names that it had.
 //!
 //! What was at the path may have come from elsewhere by a move, and may have gone on elsewhere. So its names are followed
 //! through the moves, on to the newest change and back to the oldest.
@@ -44,7 +44,7 @@ impl History {
     }
 }
 
-/// In which order changes are passed.
+/// The order in which changes are visited.
 #[derive(Clone, Copy)]
 enum Way {
     Onward,
@@ -96,7 +96,7 @@ impl<'a> Names<'a> {
         kept.extend(self.all().filter_map(|name| kept_of(part, name)));
     }
 
-    /// Follows a move, and lets go of names under which something new came.
+    /// Follows a move, and drops names under which something new was created.
     fn follow(&mut self, part: &Part) {
         let path = part.path.as_str();
         let (from, to) = match (part.kind, part.to.as_deref(), self.way) {
@@ -140,7 +140,7 @@ fn clear_whole(store: &Store, object: &str) -> bool {
     name.is_some_and(|name| clear(store, &name).is_ok())
 }
 
-/// Removes an entry inside of a tree that is kept. Security: no link on the way is followed.
+/// Removes an entry inside of a kept tree. Security: no link on the way is followed.
 fn clear_inside(store: &Store, object: &str, rest: &str) -> crate::Result<()> {
     let failed = |errno| crate::Error::from_errno("unlink", rest, errno);
     let whole = [object.as_bytes(), &crate::name::to_bytes(rest)].concat();

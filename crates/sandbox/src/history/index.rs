@@ -1,5 +1,5 @@
-//! Where the lines of each change are, so that those are read which are asked for. It is made by a look at the beginning of
-//! each line and goes on where it ended: a hundred thousand changes take some three megabytes.
+//! Knows where the lines of each change are, so that only requested ones are read. It is built from the beginning of
+//! each line and can be continued: a hundred thousand changes take about three megabytes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
@@ -54,7 +54,7 @@ struct IndexedFile {
     is_finished: bool,
 }
 
-/// Where everything is that is written down.
+/// The positions of all records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     files: Vec<IndexedFile>,
@@ -72,7 +72,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Looks at what was written down since the last time.
+    /// Reads what was recorded since the last time.
     pub(super) fn update(&mut self, store: &Store) -> SysResult<()> {
         let names = journal::record_names(store)?;
         let stems: HashSet<&[u8]> = names.iter().map(stem_of).collect();

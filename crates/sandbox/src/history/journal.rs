@@ -34,7 +34,7 @@ const HELD_FOR: Duration = if cfg!(test) {
     Duration::from_secs(1)
 };
 
-/// What this process writes down about the changes of one root.
+/// This process's records of the changes in one root.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     state: Mutex<JournalState>,
@@ -98,7 +98,7 @@ impl Journal {
                 failed: vec![part],
                 ..Line::of(number)
             });
-            // Nobody may take it for one that happened.
+            // It must not be taken for one that happened.
             let _ = failed.and_then(|()| file.sync_if_shared());
         }
     }
@@ -169,7 +169,7 @@ fn end_line(number: u64, end: End) -> Line {
 }
 
 impl JournalState {
-    /// Others finish the file of a process that they take for dead: what it added later nobody would read.
+    /// Others finish the file of a process that they take for dead: later additions would not be read.
     fn drop_lost(&mut self) {
         self.current.take_if(|file| !file.is_held());
     }

@@ -1,4 +1,4 @@
-//! Keeps what a change replaces or removes, and writes the change down before it is seen.
+//! Keeps what a change replaces or removes, and records the change before it is visible.
 //!
 //! What is new goes to the objects first, and then the two names change places: whatever was there, also if another
 //! program put it there a moment ago, ends up as the object. Without RENAME_EXCHANGE a second hard
@@ -32,7 +32,7 @@ pub(crate) enum NewEntry<'a> {
         file: BorrowedFd<'a>,
         temporary: &'a mut Option<Name>,
     },
-    /// An entry of a tree that nobody sees.
+    /// An entry of a hidden tree.
     Entry(EntryRef<'a>),
     /// What was kept, and comes back.
     Object(EntryRef<'a>),
@@ -100,10 +100,10 @@ impl NewEntry<'_> {
     }
 }
 
-/// How what is there is kept.
+/// How the old content is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By itself: it gets another name.
+    /// As the file itself, under another name.
     Itself,
     /// By a second link.
     Link,
@@ -166,7 +166,7 @@ impl<'a> Keeping<'a> {
         Some(self.slot.object.shown().into_owned())
     }
 
-    /// Writes the part down and makes it happen; if it does not, that is written down too.
+    /// Records the part and makes it happen; if it fails, that is recorded too.
     fn perform<T>(&self, part: Part, act: impl FnOnce() -> SysResult<T>) -> SysResult<T> {
         let index = self.write(part)?;
         act().inspect_err(|_| self.change.recorder().fail(&self.slot, index))
@@ -200,7 +200,7 @@ impl<'a> Keeping<'a> {
 
     fn copy_file(&self, entry: EntryRef<'_>) -> SysResult<bool> {
         let old = match syscall::open_content_unchecked(entry.0, entry.1, Purpose::Read) {
-            // What may not be read cannot be copied.
+            // A file that may not be read cannot be copied.
             Err(Errno::ACCESS | Errno::PERM) => return Ok(false),
             opened => File::from(opened?),
         };
@@ -265,7 +265,7 @@ impl Change {
                 }
             };
             match put {
-                // It came or went in between.
+                // It appeared or vanished in between.
                 Err(Errno::EXIST) if old.is_none() && on_existing == OnExisting::Replace => {}
                 Err(Errno::NOENT) if old.is_some() => {}
                 Err(errno) if old.is_some() && is_unmovable(errno) => {
@@ -304,7 +304,7 @@ impl Change {
         plain()
     }
 
-    /// Takes a whole tree away in one step and keeps it; `false` if that cannot be done here.
+    /// Removes a whole tree in one step and keeps it; `false` if that cannot be done here.
     pub(crate) fn remove_tree_kept(
         &self,
         observers: &Observers,

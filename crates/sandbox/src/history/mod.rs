@@ -1,4 +1,4 @@
-//! History: every change can be seen and taken back.
+//! History: every change can be listed and undone.
 //!
 //! Writes of this crate never change a file's content in place: they replace the file. So what was there is kept by a
 //! rename, which costs less than freeing it. [`store`] says where it lives, [`journal`] what is written down, [`keep`] how
@@ -67,7 +67,7 @@ pub struct HistorySettings {
     pub max_bytes: u64,
     /// How many changes are kept.
     pub max_changes: u64,
-    /// Whether a client may take back what others changed.
+    /// Whether a client may undo other clients' changes.
     pub undo_any: bool,
 }
 
@@ -104,7 +104,7 @@ pub struct History {
     index: Mutex<Arc<index::Index>>,
     /// The bytes of trees that are kept: they do not change, and a walk over each takes long.
     tree_sizes: Mutex<HashMap<Name, u64>>,
-    /// What the last look at everything that is kept came to.
+    /// The result of the last look at everything that is kept.
     measured: Mutex<Option<prune::Measured>>,
     counts: Counts,
 }
@@ -172,7 +172,7 @@ impl History {
         })
     }
 
-    /// Figures for an operator who asks often.
+    /// Figures that are cheap enough to be read often.
     #[must_use]
     pub fn counts(&self) -> HistoryCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl History {
         self.lacks_exchange.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether a client may take back what others changed.
+    /// Tells whether a client may undo other clients' changes.
     #[must_use]
     pub fn undo_any(&self) -> bool {
         self.settings.undo_any

@@ -1,7 +1,7 @@
-//! What a file was at an earlier time, from what later changes have kept.
+//! Reconstructs what a file was at an earlier time, from what later changes have kept.
 //!
-//! The first change after that time that touched the path kept the content before it. If none did, the file is what
-//! it is now.
+//! The first change after that time that touched the path kept the content before it. If none did, the file is
+//! unchanged since.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -53,7 +53,7 @@ enum Way {
     None(String),
 }
 
-/// What was found on the way back.
+/// The result on the way back.
 enum Step {
     Found(Past),
     /// What was kept is not where it was; the rest of the path is inside it.

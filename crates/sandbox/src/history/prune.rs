@@ -1,4 +1,4 @@
-//! What goes when it is old, or too much: whole changes, the oldest first.
+//! Prunes what is too old or too much: whole changes, the oldest first.
 //!
 //! If several clients share a root, the changes of the largest user are pruned first, so that one client cannot
 //! prune everyone's undo.
@@ -51,7 +51,7 @@ pub struct Pruned {
     pub stuck: u64,
 }
 
-/// What a look at everything that is kept came to.
+/// The result of a look at everything that is kept.
 #[derive(Debug)]
 pub(super) struct Measured {
     bytes: u64,
@@ -60,7 +60,7 @@ pub(super) struct Measured {
     at: Instant,
 }
 
-/// How much is wanted to be kept.
+/// How much is to be kept.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     keep: Duration,
@@ -69,7 +69,7 @@ struct Bounds {
 }
 
 impl History {
-    /// Tells how much is kept.
+    /// Returns how much is kept.
     #[must_use]
     pub fn figures(&self) -> HistoryFigures {
         let Some(store) = self.existing_store() else {
@@ -290,7 +290,7 @@ fn share_of(account: &str) -> &str {
     }
 }
 
-/// The changes that have to go.
+/// The changes to prune.
 fn doomed(all: &[Weighed], bounds: Bounds) -> BTreeSet<u64> {
     let now = now_ms();
     let keep = bounds.keep.as_millis() as u64;

@@ -1,7 +1,7 @@
-//! What is written down of a change: JSON lines, each with the hash of the one before.
+//! The record of a change: JSON lines, each with the hash of the one before.
 //!
 //! A change has a number. Its first line says who made it, each of its lines has parts, and its last line says that all
-//! of them were done. A part is written before it is seen, so that nothing happens without a record.
+//! of them were done. A part is recorded before it is visible, so that nothing happens without a record.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line that says nothing yet.
+    /// An empty line.
     pub(crate) fn of(number: u64) -> Line {
         Line {
             n: number,
@@ -79,12 +79,12 @@ pub struct Author {
     /// The tool or command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool: String,
-    /// The changes that this one takes back.
+    /// The changes that this one undoes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<u64>,
 }
 
-/// What happens to an entry.
+/// What happens to an entry of the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKind {
@@ -154,7 +154,7 @@ impl Part {
 
     /// What the entry is or was, as far as a view judges it: a directory, or a file like everything else.
     ///
-    /// Security: what nobody wrote down is a file. As a directory it could exist for the sake of what is below it.
+    /// Security: an unrecorded kind counts as a file. A directory could be visible because of what is below it.
     #[must_use]
     pub fn entry_kind(&self) -> FileKind {
         let stamp = match self.kind {
@@ -191,7 +191,7 @@ pub(crate) struct Tail {
     pub(crate) hashes: Vec<String>,
 }
 
-/// What tells whether an entry is still as it was left.
+/// Shows whether an entry is still as it was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     /// A letter for what it is.

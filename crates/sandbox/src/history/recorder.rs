@@ -1,4 +1,4 @@
-//! What one call has changed so far: one change in each root, with the parts that were written down.
+//! The changes of one call so far: one in each root, with the parts that were recorded.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::syscall::{self, Errno, SysResult};
 #[derive(Debug, Default)]
 pub(crate) struct CallChanges {
     author: Author,
-    /// The changes that this call takes back.
+    /// The changes that this call undoes.
     undoes: Mutex<Vec<u64>>,
     begun: Mutex<Vec<BegunChange>>,
     /// What it does is on disk before it is confirmed.
@@ -84,7 +84,7 @@ impl CallChanges {
         made.map(|begun| change_id(begun.number)).collect()
     }
 
-    /// Tells whether something was changed that cannot be taken back.
+    /// Tells whether something was changed that cannot be undone.
     pub(crate) fn has_lost(&self) -> bool {
         self.lock().iter().any(|begun| begun.lost)
     }
@@ -129,7 +129,7 @@ impl CallChanges {
         }
     }
 
-    /// Writes a part down, before it is seen; returns its index in the change.
+    /// Records a part before it is visible; returns its index in the change.
     pub(crate) fn write(
         &self,
         slot: &PartSlot,

@@ -1,4 +1,4 @@
-//! What happens after a kill or a power cut: a change that was under way is whole, or it is taken back.
+//! Recovers after a kill or a power cut: an unfinished change is completed, or it is undone.
 //!
 //! Only record files that no process holds are looked at, and a change only with the places of all its parts locked: others
 //! may be at work there. A change whose parts are all in place is done. Of any other the parts that were made are taken back,
@@ -33,7 +33,7 @@ const HOLD_TRIES: usize = 60;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
-/// What a look at unfinished changes came to.
+/// The result of a look at unfinished changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Changes that were whole.
@@ -45,7 +45,8 @@ pub struct Recovered {
 }
 
 impl History {
-    /// Looks at the changes that a process left unfinished when it died. What others work at is left for the next time.
+    /// Looks at the changes that a process left unfinished when it died. Changes that others are working on are left
+    /// for the next time.
     pub fn recover(&self, root: &Root) -> Recovered {
         let mut recovered = Recovered::default();
         let Some(store) = self.existing_store() else {
@@ -118,7 +119,7 @@ impl History {
     }
 }
 
-/// A change if nobody wrote down how it ended.
+/// A change, if its end is not recorded.
 fn unsettled(ledger: &Ledger<'_>, number: u64) -> SysResult<Option<ChangeRecord>> {
     let record = ledger.read(number)?;
     Ok(record.filter(|record| record.end.is_none()))

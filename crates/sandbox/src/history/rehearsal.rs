@@ -1,6 +1,6 @@
-//! Finds out whether changes can be taken back before anything is touched.
+//! Finds out whether changes can be undone, before anything is touched.
 //!
-//! What each step would leave is kept in mind, so that the next one is judged by that. What is below a directory that would
+//! The result of each step is remembered, so that the next one is judged by it. What is below a directory that would
 //! come or go cannot be seen yet; the step itself looks at it.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use super::change_record::ChangeRecord;
 use super::record::{Part, PartKind, Stamp};
 use super::undo::{InPlace, UndoFault, Undoing, conflict, gone, missing};
 
-/// What is at a path, as far as it can be told.
+/// What is at a path, if that is known.
 enum Seen {
     Nothing,
     Entry(Stamp),
@@ -24,7 +24,7 @@ struct UndoRehearsal<'a> {
 }
 
 impl Undoing<'_> {
-    /// Looks whether all parts of changes can be taken back.
+    /// Checks whether all parts of changes can be undone.
     pub(super) fn rehearse(&self, records: &[ChangeRecord]) -> Result<(), UndoFault> {
         let mut rehearsal = UndoRehearsal {
             undoing: self,

@@ -1,4 +1,4 @@
-//! What an entry is when it is kept or comes, so that a later look can tell whether it is still the same.
+//! The state of an entry when it is kept or created, so that a later look can tell whether it is still the same.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -1,4 +1,4 @@
-//! What an append added, as its record keeps it: hashes up to the positions where a write may stop.
+//! What an append added, in the form of its record: hashes up to the positions at which a write may stop.
 
 use sha2::{Digest, Sha256};
 
@@ -9,7 +9,7 @@ const TAIL_HASHES: u64 = 64;
 /// The least distance of the positions up to which an append is hashed: writes stop at pages.
 const PAGE: u64 = 4096;
 
-/// What an append adds, with hashes up to the positions where a write may stop.
+/// What an append adds, with hashes up to the positions at which a write may stop.
 pub(crate) fn tail_of(at: u64, bytes: &[u8]) -> Tail {
     let length = bytes.len() as u64;
     let step = (length / TAIL_HASHES + 1).next_multiple_of(PAGE);

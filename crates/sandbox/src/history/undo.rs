@@ -1,6 +1,6 @@
 //! Undoes changes: the kept content gets its name back, and the current content is kept instead.
 //!
-//! Every step is a change like any other, written down before it happens, so that taking it back brings the change again.
+//! Every step is a change like any other, recorded before it happens, so that undoing it makes the change again.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use crate::root::Root;
 use crate::syscall::{self, Errno, SysResult};
 use crate::view::is_whole;
 
-/// Why a change cannot be taken back.
+/// Why a change cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoFault {
     /// Something is not as the change left it.
@@ -33,19 +33,19 @@ pub enum UndoFault {
         /// What is there by now.
         found: InPlace,
     },
-    /// What was there is not kept any more, or never was.
+    /// The old content is no longer kept, or never was.
     Gone {
         /// The path.
         path: String,
     },
-    /// Whoever takes it back may not do that here.
+    /// The caller may not do that here.
     NotGranted {
         /// The path.
         path: String,
         /// The right that is missing.
         right: Right,
     },
-    /// A directory holds what does not exist for whoever takes it back.
+    /// A directory holds something that is hidden from the caller.
     Denied {
         /// The directory.
         path: String,
@@ -59,7 +59,7 @@ pub enum UndoFault {
     },
 }
 
-/// What is in the place of what a change left.
+/// What is now in the place of what a change left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InPlace {
     /// Something else, or the same with another content.
@@ -78,7 +78,7 @@ pub(super) struct Spot {
     name: Name,
 }
 
-/// Takes back changes of one root.
+/// Undoes changes of one root.
 pub(super) struct Undoing<'a> {
     pub(super) change: &'a Change,
     pub(super) root: &'a Root,
@@ -104,7 +104,7 @@ impl Root {
 }
 
 impl Change {
-    /// Takes back changes of a root in the given order: all of them or none. The ledger is what is written down.
+    /// Undoes changes of a root in the given order: all of them or none. The ledger holds the records.
     ///
     /// The caller has the turn to change every path of theirs. With `is_rehearsal` nothing is changed.
     pub fn undo(

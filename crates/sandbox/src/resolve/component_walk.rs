@@ -82,12 +82,12 @@ impl<'a> NameJudge<'a> {
         }
     }
 
-    /// Nothing that could be found by this name exists.
+    /// Nothing that this name could find is visible.
     fn denies_at_once(&self) -> bool {
         !self.may_exist && !self.is_doubtful
     }
 
-    /// Nothing can be made under this name.
+    /// Nothing may be created under this name.
     fn denies_missing(&self) -> bool {
         !self.may_exist
     }
@@ -230,7 +230,7 @@ impl<'a> ComponentWalk<'a> {
         }
     }
 
-    /// Goes on through something that is there, or ends at it.
+    /// Continues through an existing entry, or ends at it.
     fn enter(
         &mut self,
         (name, fd, metadata): (Name, OwnedFd, Metadata),
@@ -257,7 +257,7 @@ impl<'a> ComponentWalk<'a> {
         }
     }
 
-    /// The view hides a name: it is as if nothing were there, and nothing can be made there.
+    /// The view hides a name: it counts as missing, and nothing can be created there.
     fn deny(&mut self, name: Name, is_own: bool) -> Result<Option<Tail>> {
         let error = denied(self.given, &self.path, &name);
         if !is_own && self.would_leave() {
@@ -285,11 +285,12 @@ impl<'a> ComponentWalk<'a> {
         Ok(())
     }
 
-    /// Nothing is at a name that the client wrote. What is left may be made, or goes up to where the walk is.
+    /// A name that the client wrote is missing. The remaining names may be created, or lead back up to the current
+    /// directory.
     fn missing_own(&mut self, name: Name) -> Result<Option<Tail>> {
         let error = not_found(self.given, &self.path, &name);
         let (names, directory) = self.names_from(name);
-        // Security: names of ours cannot be made either.
+        // Security: our own names cannot be created either.
         if names.iter().any(|name| is_ours(name.as_bytes())) {
             return Err(error);
         }
@@ -315,7 +316,8 @@ impl<'a> ComponentWalk<'a> {
         (names, directory)
     }
 
-    /// Nothing is at a name of a link's text. What is left may be made, unless it goes up from what does not exist.
+    /// A name in a link's text is missing. The remaining names may be created, unless they go up from a missing
+    /// directory.
     fn missing(&mut self, name: Name) -> Result<Tail> {
         if self.would_leave() {
             return Err(self.left(self.root.real_names()));
@@ -324,7 +326,7 @@ impl<'a> ComponentWalk<'a> {
         let mut names = vec![name];
         for step in self.pending.drain(..) {
             match step {
-                // Security: names of ours cannot be made either.
+                // Security: our own names cannot be created either.
                 PathStep::Into(name) if !is_ours(name.as_bytes()) => names.push(name),
                 PathStep::Into(_) | PathStep::Up => return Err(error),
             }
@@ -436,7 +438,7 @@ impl<'a> ComponentWalk<'a> {
             }
             PathStep::Into(name) => position.push(name),
         }
-        // Security: a way through any other directory out there is refused without a look at it.
+        // Security: a path through any other directory outside is refused without examining it.
         if !self
             .root
             .spellings()

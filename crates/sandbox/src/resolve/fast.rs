@@ -83,7 +83,7 @@ fn open_parent(root: &Root, path: &[u8]) -> Option<OwnedFd> {
             root.forget_openat2();
             None
         }
-        // A link, an escape, something missing, or a filter that forbids the call: the walk finds out.
+        // A link, an escape, something missing, or a filter that forbids the call: the walk finds out which.
         Err(_) => None,
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Resolved {
     pub(crate) parent: Option<OwnedFd>,
     /// That directory's path inside the root.
     pub(crate) parent_path: Vec<u8>,
-    /// What comes after it.
+    /// What follows it.
     pub(crate) tail: Tail,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Tail {
     },
 }
 
-/// Looks a path up beneath a root. The caller checks what a slash at the end asks for.
+/// Looks a path up beneath a root. The caller checks the requirement of a trailing slash.
 pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Resolved> {
     #[cfg(test)]
     if crate::planted_fault::take_stale() {
@@ -83,7 +83,8 @@ pub(crate) fn resolve(root: &Root, path: &RelPath, follow: Follow) -> Result<Res
     Ok(found)
 }
 
-/// Fails unless what was found is where it was found, so that it was judged rightly; asked only if not everything exists.
+/// Fails unless the entry is still where it was found, so that the view's verdict applies. Checked only if the root has
+/// a view.
 pub(crate) fn confirm(root: &Root, found: &Resolved, given: &str) -> Result<()> {
     if root.view().is_none() {
         return Ok(());
@@ -119,7 +120,7 @@ pub(crate) fn not_found(given: &str, parent: &[u8], missing: &Name) -> Error {
     }
 }
 
-/// The refusal of a name that the view of a root hides: what a missing one gets, and a mark for the log.
+/// The refusal of a hidden name: the same as for a missing one, with a mark for the log.
 pub(crate) fn denied(given: &str, parent: &[u8], name: &Name) -> Error {
     match not_found(given, parent, name) {
         Error::NotFound {

@@ -1,4 +1,4 @@
-//! What the kernel tells of changes in directories (inotify).
+//! Notices of the kernel about changes in directories (inotify).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -25,7 +25,7 @@ const REMOTE: [sys::FsWord; 9] = [
     0x786F_4256,
 ];
 
-/// One thing that the kernel tells.
+/// One notice of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// The watched directory.
@@ -63,7 +63,7 @@ pub(crate) fn watch_dir_unchecked(listener: BorrowedFd<'_>, dir: BorrowedFd<'_>)
     add_watch(listener, path, wanted)
 }
 
-/// Watches a directory no longer. It may be gone already.
+/// Stops watching a directory, which may already be gone.
 pub(crate) fn unwatch_unchecked(listener: BorrowedFd<'_>, watch: i32) {
     before("inotify_rm_watch");
     let _ = inotify::remove_watch(listener, watch);
@@ -76,7 +76,7 @@ pub(crate) fn has_notices_unchecked(listener: BorrowedFd<'_>) -> bool {
     poll(&mut one, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
 }
 
-/// Takes everything that was told so far, without waiting.
+/// Reads all pending notices, without waiting.
 pub(crate) fn notices_unchecked(listener: BorrowedFd<'_>) -> SysResult<Vec<Notice>> {
     before("read");
     let mut buffer = [MaybeUninit::uninit(); EVENT_BUFFER];

@@ -1,4 +1,4 @@
-//! What has to be asked before something is remembered of a file or directory: do its times show every change?
+//! Checks before anything is remembered about a file or directory: do its times show every change?
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const OF_DIRECTORIES: [sys::FsWord; 1] = [0x0102_1994];
 const LEASE_TRIES: usize = 1000;
 const LEASE_PAUSE: Duration = Duration::from_millis(1);
 
-/// What the times of a file system's entries show.
+/// What the times of a file system's entries reveal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamping {
     /// Every change of every file and directory.

@@ -1,4 +1,4 @@
-//! What the kernel knows of a file.
+//! File metadata from the kernel.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,13 +8,13 @@ use super::{SysResult, before};
 use crate::metadata::{FileKind, Metadata, Time};
 use crate::name::Name;
 
-/// What is known of the file of a descriptor.
+/// The metadata of a descriptor's file.
 pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
     before("statx");
     statx(fd, c"", AtFlags::EMPTY_PATH)
 }
 
-/// What is known of the file of a descriptor, but for its birth time: cheaper than [`stat_unchecked`].
+/// The metadata of a descriptor's file without its birth time: cheaper than [`stat_unchecked`].
 pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
     before("fstat");
     let stat = sys::fstat(fd)?;
@@ -38,7 +38,7 @@ pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> 
     })
 }
 
-/// What is known of an entry, never following it.
+/// The metadata of an entry, never following it.
 pub(crate) fn stat_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Metadata> {
     before("statx");
     statx(dir, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
@@ -54,7 +54,7 @@ pub(crate) fn is_mount_point_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysR
         .contains(sys::StatxAttributes::MOUNT_ROOT))
 }
 
-/// What is known of a path below a directory.
+/// The metadata of a path below a directory.
 pub(super) fn statx<P: rustix::path::Arg>(
     dir: BorrowedFd<'_>,
     path: P,
@@ -83,7 +83,7 @@ pub(super) fn statx<P: rustix::path::Arg>(
     })
 }
 
-/// The kind of a file, as the kernel has it.
+/// The kind of a file, from the kernel's mode bits.
 pub(super) fn kind(file_type: sys::FileType) -> FileKind {
     match file_type {
         sys::FileType::RegularFile => FileKind::File,

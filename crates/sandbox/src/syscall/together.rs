@@ -1,4 +1,4 @@
-//! The calls that processes need which work on the same files: locks that others heed, and looks past what is cached.
+//! The calls for processes that work on the same files: locks that others respect, and look-ups that bypass caches.
 
 use std::os::fd::BorrowedFd;
 

@@ -10,13 +10,13 @@ use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::syscall::{self, Errno, HowLocked, Purpose, SysResult};
 
-/// What became of a step down.
+/// The result of a step down.
 enum Step {
     /// The directory that is kept at this index.
     Into(usize),
     /// There is no such directory.
     Missing,
-    /// Somebody is in the way, or has just changed it.
+    /// Another process holds a lock, or has just changed it.
     Busy,
 }
 
@@ -147,7 +147,7 @@ pub(super) fn open_content(
     Ok(None)
 }
 
-/// What was opened to be locked; `None` if the process may not open it, which is no reason not to try to change it.
+/// Opens an entry to lock it; `None` if the process may not open it, which need not prevent a change.
 fn lockable(opened: SysResult<OwnedFd>) -> SysResult<Option<OwnedFd>> {
     match opened {
         Err(Errno::NOENT | Errno::STALE) => Err(Errno::STALE),

@@ -1,14 +1,14 @@
-//! Puts the changes of several processes in order, so that none is lost.
+//! Serializes the changes of several processes, so that none is lost.
 //!
-//! A process orders its own calls by itself; what is here makes them heed those of other processes on the same files:
-//! several servers that editors started, or replicas on several machines. A lock is an `flock`, which the kernel frees with
-//! its process, so that one that is killed is in nobody's way.
+//! A process serializes its own calls itself; this module does so across processes that use the same files: several
+//! servers started by editors, or replicas on several machines. A lock is an `flock`, which the kernel frees with its
+//! process, so a killed process blocks nobody.
 //!
 //! On file systems of this machine a call locks the very files and directories ([`descent`]) and creates nothing. On those
 //! of a file server, where directories cannot be locked and look-ups may be old, it locks files of a directory that all
 //! replicas share ([`slots`]), if the operator gave one.
 //!
-//! A call tries all its locks at once and keeps none if somebody is in the way, so that no two calls wait for each other.
+//! A call tries all its locks at once and keeps none if another process holds one, so no two calls wait for each other.
 
 mod descent;
 mod shared_account;
@@ -37,7 +37,7 @@ pub enum Extent {
     Tree,
 }
 
-/// What tells a file from all others.
+/// Identifies a file among all others.
 pub(crate) type FileId = (u64, u64);
 
 pub(crate) fn id_of(metadata: &Metadata) -> FileId {
@@ -109,7 +109,7 @@ pub struct ChangePlace {
     host_path: String,
     /// The resolved path inside the root.
     inside: Vec<u8>,
-    /// What a look-up found there; `None` if nobody looked.
+    /// What a look-up found there; `None` without a look-up.
     there: Option<Option<FileId>>,
     locks: Option<Arc<RootLocks>>,
 }
@@ -123,7 +123,7 @@ impl PartialEq for ChangePlace {
 impl Eq for ChangePlace {}
 
 impl ChangePlace {
-    /// A place that only calls of this process are ordered by.
+    /// A place that only serializes calls of this process.
     #[must_use]
     pub fn of_this_process(host_path: &str) -> ChangePlace {
         ChangePlace {
@@ -176,7 +176,7 @@ impl Root {
     }
 }
 
-/// Locks that other processes heed, until they are dropped.
+/// Locks that other processes respect, held until dropped.
 #[derive(Debug, Default)]
 pub struct HeldPlaces {
     open: Vec<Held>,
@@ -198,7 +198,7 @@ struct Held {
 }
 
 impl HeldPlaces {
-    /// Tries to lock all places; `None` if somebody is in the way.
+    /// Tries to lock all places; `None` if another process holds one of them.
     pub fn try_hold(places: &[(&ChangePlace, Extent)]) -> Result<Option<HeldPlaces>> {
         let path = places.first().map(|(place, _)| &*place.inside);
         let path = crate::name::shown(path.unwrap_or_default()).into_owned();
@@ -239,7 +239,7 @@ impl HeldPlaces {
         Ok(true)
     }
 
-    /// Tells whether places are what they were when they were locked.
+    /// Tells whether places are unchanged since they were locked.
     #[must_use]
     pub fn fits<'place>(&self, places: impl IntoIterator<Item = &'place ChangePlace>) -> bool {
         let mut pairs = self.found.iter().zip(places);
@@ -249,7 +249,7 @@ impl HeldPlaces {
         })
     }
 
-    /// Fails if a file server has given a lock to somebody else meanwhile, as it may after it was out of reach.
+    /// Fails if a file server has given a lock to another process meanwhile, as it may after a lost connection.
     pub fn confirm(&self) -> Result<()> {
         let mut slots = self.open.iter().take(self.slots);
         let is_ours = |held: &Held| syscall::hold_surely_unchecked(held.file.as_fd(), held.how);

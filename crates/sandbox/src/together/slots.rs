@@ -36,7 +36,7 @@ pub struct Cluster {
     life: Mutex<Life>,
 }
 
-/// What shows that a replica lives.
+/// Shows that a replica is alive.
 #[derive(Debug)]
 struct Life {
     /// The name of its own file, and that file, locked while the replica lives.
@@ -51,7 +51,8 @@ impl Life {
         Ok(Life { replica, alive })
     }
 
-    /// Tells whether others still see that it lives. A replica that was out of reach may have been cleared up after.
+    /// Tells whether others still see that it is alive. Others may have cleaned up after a replica that was out of
+    /// reach.
     fn is_shown(&self, dir: BorrowedFd<'_>) -> bool {
         let is_held = syscall::hold_surely_unchecked(self.alive.as_fd(), HowLocked::Exclusive);
         is_held == Ok(true) && has_name(dir, self.replica.as_bytes(), self.alive.as_fd())
@@ -69,7 +70,7 @@ pub(crate) fn has_name(dir: BorrowedFd<'_>, name: &[u8], file: BorrowedFd<'_>) -
     named.is_ok_and(|named| file.is_ok_and(|file| file.same_file(&named)))
 }
 
-/// A replica that ended without a word. Nobody else clears up after it while this lives.
+/// A replica that died. No other replica cleans up after it while this value lives.
 #[derive(Debug)]
 pub struct DeadReplica {
     name: Name,
@@ -128,21 +129,21 @@ impl Cluster {
         true
     }
 
-    /// Tells whether a replica lives.
+    /// Tells whether a replica is alive.
     pub(super) fn lives(&self, replica: &str) -> bool {
         let Some(name) = Name::new(replica.as_bytes()).filter(|_| replica.starts_with(REPLICA))
         else {
             return false;
         };
         match syscall::open_content_unchecked(self.fd(), &name, Purpose::Edit) {
-            // It ended in order, or somebody has cleared up after it.
+            // It ended in order, or another replica has cleaned up after it.
             Err(Errno::NOENT) => false,
             Err(_) => true,
             Ok(file) => syscall::try_lock_unchecked(file.as_fd()) != Ok(true),
         }
     }
 
-    /// The replicas that are gone and that nobody has cleared up after. Each is returned to one replica alone.
+    /// The replicas that are gone and have not been cleaned up after. Each is returned to one replica only.
     pub fn dead(&self) -> Vec<DeadReplica> {
         let mut names = Vec::new();
         let listed = syscall::reopen_dir_unchecked(self.fd()).and_then(|dir| {

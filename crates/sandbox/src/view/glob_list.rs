@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use super::glob::{Component, GlobFault, ViewGlob};
 use super::name_pattern::{NamePattern, NameTable};
 
-/// What the globs of a list are for.
+/// The purpose of a list's globs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// They say what exists.
+    /// They say what is visible.
     Show,
-    /// They say what does not.
+    /// They say what is hidden.
     Hide,
 }
 
@@ -26,13 +26,13 @@ pub(super) struct GlobList {
     any: Vec<u64>,
     /// The components that are `**`.
     deep: Vec<u64>,
-    /// A glob is behind us.
+    /// A glob has been matched completely.
     accepted: Vec<u64>,
-    /// Whatever comes below, the glob matches it.
+    /// The glob matches everything below.
     covers: Vec<u64>,
-    /// All bits of globs that make something exist.
+    /// The bits of all globs that make something visible.
     shows: Vec<u64>,
-    /// What no glob matches exists.
+    /// Whether paths that no glob matches are visible.
     shown_unmatched: bool,
     names: NameTable,
     /// The same for names in lower case.
@@ -153,7 +153,7 @@ impl GlobList {
         }
     }
 
-    /// Tells whether the last glob that matches lets a path exist.
+    /// Tells whether the last matching glob makes a path visible.
     pub(super) fn shows(&self, state: &[u64]) -> bool {
         match highest(state, |at| word(&self.accepted, at)) {
             Some(bit) => is_set(&self.shows, bit),
@@ -161,21 +161,22 @@ impl GlobList {
         }
     }
 
-    /// Tells whether anything below a directory may exist. If several globs together hide all of it, this may say yes.
+    /// Tells whether anything below a directory may be visible. If several globs together hide all of it, this may
+    /// still return true.
     pub(super) fn may_show_below(&self, state: &[u64]) -> bool {
         let shown = highest(state, |at| word(&self.shows, at));
         let hidden = highest(state, |at| word(&self.covers, at) & !word(&self.shows, at));
         shown > hidden || (hidden.is_none() && self.shown_unmatched)
     }
 
-    /// Tells whether all below a directory exists; no also if that takes more than one glob to see.
+    /// Tells whether everything below a directory is visible; false too if only several globs together show that.
     pub(super) fn shows_all_below(&self, state: &[u64]) -> bool {
         let shown = highest(state, |at| word(&self.covers, at) & word(&self.shows, at));
         let hidden = highest(state, |at| !word(&self.shows, at));
         shown > hidden || (hidden.is_none() && self.shown_unmatched)
     }
 
-    /// Tells whether a name would be judged otherwise if its case did not count.
+    /// Tells whether a name would be judged differently if case did not matter.
     pub(super) fn case_decides(&self, from: &[u64], name: &[u8], lowered: &[u8]) -> bool {
         let (mut exact, mut folded) = (vec![0; self.words()], vec![0; self.words()]);
         self.names.add_fitting(name, &mut exact);

@@ -1,7 +1,7 @@
-//! What exists in a root for somebody: globs judged on the resolved path from the root.
+//! What is visible in a root: globs, matched against the resolved path from the root.
 //!
-//! What a view hides is treated as missing by every look-up, listing and walk ([`crate::Root::seen_through`]). A glob that
-//! matches a directory matches all below it. A directory that leads to something that may exist exists too, and shows
+//! What a view hides is treated as missing by every look-up, listing and walk ([`crate::Root::seen_through`]). A glob
+//! that matches a directory matches all below it. A directory on the way to something visible is visible too, and shows
 //! only that.
 
 mod glob;
@@ -29,22 +29,23 @@ use glob_list::{GlobList, Purpose, parsed};
 /// The word that stands for the shipped list in a list to deny.
 pub const SECRETS_WORD: &str = "secrets";
 
-/// What exists in a root, and what does not.
+/// What is visible in a root, and what is hidden.
 #[derive(Debug)]
 pub struct View {
-    /// All of them have to let a path exist.
+    /// All of them have to make a path visible.
     lists: Vec<GlobList>,
 }
 
-/// How far the globs of a view have come on the way to a directory or an entry.
+/// The state of a view's globs at a directory or an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Standing(Vec<u64>);
 
 impl View {
-    /// Reads what exists for somebody: what `paths` match, everything if there are none, without what `deny` matches.
+    /// Reads a view: it shows what `paths` match (everything if there are none), without what `deny` matches.
     ///
-    /// Each is judged in order, the last glob that matches decides, and `!` makes an exception; `paths` of exceptions alone
-    /// begin with everything. In `deny` the word `secrets` stands for [`SECRETS`]. `None` if all of the root exists.
+    /// Each is judged in order, the last glob that matches decides, and `!` makes an exception; `paths` of exceptions
+    /// alone begin with everything. In `deny` the word `secrets` stands for [`SECRETS`]. `None` if all of the root is
+    /// visible.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl View {
         Ok((!lists.is_empty()).then_some(View { lists }))
     }
 
-    /// Tells whether an entry of this kind exists at a resolved path, which is empty for the root itself.
+    /// Tells whether an entry of this kind is visible at a resolved path, which is empty for the root itself.
     #[must_use]
     pub fn shows(&self, path: &[u8], kind: FileKind) -> bool {
         path.is_empty() || self.judges(&self.standing(path), kind)
@@ -116,7 +117,7 @@ impl View {
         }
     }
 
-    /// Tells whether what is at a place may exist: as anything, if its kind is not known.
+    /// Tells whether what is at a place may be visible: as any kind, if its kind is unknown.
     pub(crate) fn judges(&self, at: &Standing, kind: FileKind) -> bool {
         let may_lead_on = matches!(kind, FileKind::Directory | FileKind::Unknown);
         self.all(at, |list, state| {
@@ -170,7 +171,7 @@ impl View {
     }
 }
 
-/// Says which entries of one directory exist.
+/// Decides which entries of one directory are visible.
 #[derive(Debug)]
 pub(crate) struct EntryJudge<'a> {
     view: &'a View,
@@ -180,7 +181,7 @@ pub(crate) struct EntryJudge<'a> {
 }
 
 impl EntryJudge<'_> {
-    /// Tells whether an entry exists, whose name is the stored one.
+    /// Tells whether an entry is visible; its name is the stored one.
     pub(crate) fn shows(&mut self, name: &[u8], kind: FileKind) -> bool {
         self.all || {
             self.view.step_into(self.dir, name, &mut self.scratch);

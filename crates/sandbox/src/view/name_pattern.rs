@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-/// What a name has to look like.
+/// The pattern for a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum NamePattern {
-    /// Like this.
+    /// Exactly this.
     Exact(String),
-    /// It ends so.
+    /// It ends with this.
     Suffix(String),
-    /// It begins so.
+    /// It begins with this.
     Prefix(String),
     /// Anything else.
     Tokens(Vec<Token>),

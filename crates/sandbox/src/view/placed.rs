@@ -1,4 +1,4 @@
-//! A view at work in a root: it also finds out where an open descriptor really is.
+//! A view applied to a root: it also finds out where an open descriptor really is.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -11,10 +11,10 @@ use crate::name::Name;
 use crate::reserved::is_ours;
 use crate::syscall::{self, Errno, SysResult};
 
-/// What the kernel adds to the path of a file that was removed.
+/// The suffix that the kernel adds to the path of a removed file.
 const DELETED: &[u8] = b" (deleted)";
 
-/// What a root shows, and the root's own directory.
+/// A root's view, and the root's own directory.
 #[derive(Debug)]
 pub(crate) struct RootView {
     view: Arc<View>,
@@ -52,8 +52,8 @@ impl RootView {
 
     /// Fails with `STALE` unless a descriptor is at this path inside the root now.
     ///
-    /// Security: the way to an entry goes from directory to directory, and any of them may be moved meanwhile to where the
-    /// entry must not be seen. The kernel tells in one step where a descriptor is.
+    /// Security: a look-up goes from directory to directory, and any of them may be moved meanwhile to a hidden place.
+    /// The kernel reports in one step where a descriptor is.
     pub(crate) fn confirm(&self, fd: BorrowedFd<'_>, path: &[u8]) -> SysResult<()> {
         if !self.has_proc {
             return self.confirm_by_name(fd, path);

@@ -1,8 +1,8 @@
-//! The shipped list of what usually holds secrets.
+//! The shipped list of names that usually hold secrets.
 
-/// What `secrets` stands for in a list to deny: names under which keys, passwords and tokens are kept.
+/// The globs that `secrets` stands for in a `deny` list: names under which keys, passwords and tokens are kept.
 pub const SECRETS: &[&str] = &[
-    // Settings of applications, but not the examples that are meant to be read.
+    // Settings of applications, except examples that are meant to be read.
     "**/.env",
     "**/.env.*",
     "**/.envrc",

@@ -1,4 +1,4 @@
-//! Directories that are moved or removed as a whole: nothing in them may be hidden from whoever does it.
+//! Directories that are moved or removed as a whole: nothing in them may be hidden from the caller.
 
 use crate::dir::Dir;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ fn judges<'a, 'p>(ends: impl Iterator<Item = (&'a Root, &'p [u8])>) -> Vec<Judge
     judges.collect()
 }
 
-/// Tells whether every entry below a directory exists for all judges; no also if one cannot be seen.
+/// Tells whether every entry below a directory is visible to all views; false too if one cannot be examined.
 fn shows_each(top: Dir, judges: &[Judge<'_>], stop: &dyn Fn() -> bool) -> Result<bool> {
     let options = WalkOptions {
         max_depth: None,
@@ -79,7 +79,7 @@ impl Located<'_> {
         })
     }
 
-    /// Says no more than "permission denied" of a directory that is not empty, but shows nothing.
+    /// Says only "permission denied" about a directory that is not empty but shows nothing.
     pub(crate) fn hiding(&self, error: Error) -> Error {
         let is_full = matches!(error, Error::NotEmpty { .. });
         let shows_nothing = || {
@@ -94,7 +94,7 @@ impl Located<'_> {
         error
     }
 
-    /// Fails if a file or link that is about to be made here would not exist.
+    /// Fails if a file or link that is about to be made here would be hidden.
     pub(crate) fn check_makeable(&self) -> Result<()> {
         let (Some(view), Some(name)) = (self.root().view(), self.name()) else {
             return Ok(());
