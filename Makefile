@@ -83,7 +83,7 @@ test-limits: ## what one client can take at most, with all the connections and b
 	$(CARGO) build --release --locked --package $(CMD)
 	LIMITS_EXHAUSTIVE=1 TESTED_PROGRAM=$(CURDIR)/target/release/$(CMD) \
 		$(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture --test-threads 1 \
-		http_access::bytes http_access::door
+		http_access::bytes http_access::connections
 
 test-shared: ## three replicas on bindfs, mergerfs, exfat-fuse, sshfs, MooseFS, CephFS, NFSv4.2 and a root that does not answer: fails on a lost change (minutes; root; installs Debian packages)
 	$(CARGO) build --release --locked --package $(CMD)

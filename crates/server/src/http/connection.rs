@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::answers::HttpReply;
-use super::door::Visitor;
+use super::connection_limits::ConnectionSlot;
 use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
 use super::router::{RequestInfo, Router};
@@ -49,13 +49,13 @@ pub(super) async fn serve(
     address: SocketAddr,
     router: Arc<Router>,
     shutdown: CancellationToken,
-    visitor: Visitor,
+    slot: ConnectionSlot,
 ) {
     let _open = router.connected();
-    let visitor = Arc::new(visitor);
+    let slot = Arc::new(slot);
     tokio::select! {
-        () = encrypt_and_converse(stream, address, router, shutdown, Arc::clone(&visitor)) => {}
-        () = visitor.turned_out() => tracing::debug!(%address, "a connection made room for another"),
+        () = encrypt_and_converse(stream, address, router, shutdown, Arc::clone(&slot)) => {}
+        () = slot.turned_out() => tracing::debug!(%address, "a connection made room for another"),
     }
 }
 
@@ -64,7 +64,7 @@ async fn encrypt_and_converse(
     address: SocketAddr,
     router: Arc<Router>,
     shutdown: CancellationToken,
-    visitor: Arc<Visitor>,
+    slot: Arc<ConnectionSlot>,
 ) {
     let greeted_by = Instant::now() + router.handshake_timeout();
     // Small replies must not wait for an acknowledgement. If this fails, they are only slower.
@@ -74,7 +74,7 @@ async fn encrypt_and_converse(
     let client = RemoteClient {
         address,
         hang_up: Arc::new(HangUp::of(&stream)),
-        visitor,
+        slot,
         greeted_by,
     };
     let Some(tls) = router.tls() else {
@@ -91,16 +91,16 @@ async fn encrypt_and_converse(
 struct RemoteClient {
     address: SocketAddr,
     hang_up: Arc<HangUp>,
-    visitor: Arc<Visitor>,
+    slot: Arc<ConnectionSlot>,
     /// The deadline for the headers of its first request.
     greeted_by: Instant,
 }
 
 impl RemoteClient {
     /// Waits for the deadline of a client that sends no request.
-    async fn stays_silent(visitor: &Visitor, greeted_by: Instant) {
+    async fn stays_silent(slot: &ConnectionSlot, greeted_by: Instant) {
         tokio::time::sleep_until(greeted_by).await;
-        if visitor.has_asked() {
+        if slot.has_asked() {
             std::future::pending().await
         }
     }
@@ -133,17 +133,17 @@ async fn converse<S>(
     let RemoteClient {
         address,
         hang_up,
-        visitor,
+        slot,
         greeted_by,
     } = client;
-    let own_visitor = Arc::clone(&visitor);
+    let own_slot = Arc::clone(&slot);
     let client = HttpClient::at(address);
     let service = service_fn(move |request: Request<Incoming>| {
-        visitor.asks();
+        slot.asks();
         let info = RequestInfo {
             client: client.clone(),
             peer: address.ip(),
-            visitor: Some(Arc::clone(&visitor)),
+            slot: Some(Arc::clone(&slot)),
             has_two_lengths: head.has_two_lengths(),
         };
         answer(Arc::clone(&router), request, info, Arc::clone(&hang_up))
@@ -160,7 +160,7 @@ async fn converse<S>(
             serving.as_mut().graceful_shutdown();
             serving.await
         }
-        () = RemoteClient::stays_silent(&own_visitor, greeted_by) => {
+        () = RemoteClient::stays_silent(&own_slot, greeted_by) => {
             return tracing::debug!(%address, "a new connection sent no request in time");
         }
     };

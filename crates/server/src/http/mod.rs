@@ -3,9 +3,9 @@
 mod answers;
 mod body;
 mod connection;
+mod connection_limits;
 mod cors;
 mod credentials;
-mod door;
 mod endpoint;
 mod fair_lane;
 mod forwarded;
@@ -31,9 +31,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolset::Service;
 
+pub(crate) use self::connection_limits::ConnectionLimits;
+use self::connection_limits::{ConnectionSlot, ConnectionSlots, TooManyOfOne};
 pub(crate) use self::credentials::{CredentialStore, RevokedTokens};
-pub(crate) use self::door::DoorLimits;
-use self::door::{Door, TooManyOfOne, Visitor};
 pub(crate) use self::endpoint::{Endpoint, EndpointParts, ServedPart};
 use self::fair_lane::Lanes;
 pub(crate) use self::host_check::HostCheck;
@@ -60,7 +60,7 @@ pub(crate) async fn serve(
     endpoints: Vec<Arc<Endpoint>>,
     shutdown: CancellationToken,
 ) {
-    let door = Door::new(options.door_limits.clone());
+    let slots = ConnectionSlots::new(options.connection_limits.clone());
     let services = endpoints.iter().map(|one| one.server().service().clone());
     let services: Vec<Service> = services.collect();
     let router = Arc::new(Router::new(options, endpoints, shutdown.clone()));
@@ -69,27 +69,27 @@ pub(crate) async fn serve(
     let mut draining = std::pin::pin!(drain(&services, &router, shutdown));
     let ending = &drained;
     let lanes = Lanes::default();
-    let converse = |(stream, address, visitor): (TcpStream, SocketAddr, Visitor)| {
+    let converse = |(stream, address, slot): (TcpStream, SocketAddr, ConnectionSlot)| {
         let lane = lanes.lane_of(&mcp::host_of(address.ip()));
         lane.run(connection::serve(
             stream,
             address,
             Arc::clone(&router),
             ending.clone(),
-            visitor,
+            slot,
         ))
     };
     loop {
         tokio::select! {
             () = draining.as_mut() => break,
-            accepted = accept(&listener, &door) => {
+            accepted = accept(&listener, &slots) => {
                 connections.spawn(converse(accepted));
                 while connections.try_join_next().is_some() {}
             }
         }
     }
     // Connections that the kernel has accepted already would be reset with the listener.
-    while let Ok(accepted) = tokio::time::timeout(LAST_ACCEPT, accept(&listener, &door)).await {
+    while let Ok(accepted) = tokio::time::timeout(LAST_ACCEPT, accept(&listener, &slots)).await {
         connections.spawn(converse(accepted));
     }
     drop(listener);
@@ -160,11 +160,14 @@ async fn all(connections: &mut JoinSet<()>) {
 }
 
 /// The next admitted connection.
-async fn accept(listener: &TcpListener, door: &Arc<Door>) -> (TcpStream, SocketAddr, Visitor) {
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<ConnectionSlots>,
+) -> (TcpStream, SocketAddr, ConnectionSlot) {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => match door.enter(address.ip()).await {
-                Ok(visitor) => return (stream, address, visitor),
+            Ok((stream, address)) => match slots.enter(address.ip()).await {
+                Ok(slot) => return (stream, address, slot),
                 Err(TooManyOfOne) => connection::refuse(&stream, address),
             },
             Err(error) => {

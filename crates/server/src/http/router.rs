@@ -21,8 +21,8 @@ use toolset::guide::GuideState;
 
 use super::answers::{HttpReply, method_not_allowed, text};
 use super::body::BodyLimits;
+use super::connection_limits::{ConnectionLimits, ConnectionSlot};
 use super::credentials::CredentialStore;
-use super::door::{DoorLimits, Visitor};
 use super::endpoint::{Admitted, Endpoint, Holder};
 use super::host_check::{self, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
@@ -53,7 +53,7 @@ pub(crate) struct HttpOptions {
     /// The largest request body.
     pub(crate) max_body_size: usize,
     /// The limits of open connections.
-    pub(crate) door_limits: DoorLimits,
+    pub(crate) connection_limits: ConnectionLimits,
     /// How long a new connection may take to send a request.
     pub(crate) handshake_timeout: Duration,
     /// How long a client may take to send a request or to take part of a reply.
@@ -68,7 +68,7 @@ pub(super) struct RequestInfo {
     /// Where its connection comes from.
     pub(super) peer: IpAddr,
     /// Its connection.
-    pub(super) visitor: Option<Arc<Visitor>>,
+    pub(super) slot: Option<Arc<ConnectionSlot>>,
     /// Whether it has both a Content-Length and a Transfer-Encoding.
     pub(super) has_two_lengths: bool,
 }
@@ -139,7 +139,7 @@ impl Router {
                 bytes: options.max_body_size,
                 time: options.client_timeout,
             },
-            proxies: options.door_limits.proxies,
+            proxies: options.connection_limits.proxies,
             handshake_timeout: options.handshake_timeout,
             gauges: options.gauges,
             process: options.process,
@@ -225,15 +225,15 @@ impl Router {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.may_only_read_metrics(&request) {
-            info.visitor.iter().for_each(|visitor| visitor.let_in());
+            info.slot.iter().for_each(|slot| slot.let_in());
             return self.metrics(request.method());
         }
         let holder = match self.holder(&request).await {
             Ok(holder) => holder,
             Err(refused) => return *refused,
         };
-        if let Some(visitor) = &info.visitor {
-            visitor.let_in();
+        if let Some(slot) = &info.slot {
+            slot.let_in();
         }
         let path = request.uri().path();
         // Security: the metrics name every root, so a client that may only see some roots gets none.
@@ -536,7 +536,7 @@ mod tests {
             admission: Arc::new(InForce::new(admission)),
             guide_state: None,
             max_body_size: 4096,
-            door_limits: DoorLimits {
+            connection_limits: ConnectionLimits {
                 most: 1,
                 most_of_one: 1,
                 proxies: Vec::new(),
@@ -553,7 +553,7 @@ mod tests {
         RequestInfo {
             client: HttpClient::at(([127, 0, 0, 1], 1).into()),
             peer: [127, 0, 0, 1].into(),
-            visitor: None,
+            slot: None,
             has_two_lengths: false,
         }
     }

@@ -26,7 +26,7 @@ use super::check::open_door;
 use crate::admin::{self, AdminOptions, AdminState, CallBoard};
 use crate::deployment::{Reopening, deployment};
 use crate::guide_project::{self, GuideProject};
-use crate::http::{self, CredentialStore, DoorLimits, HttpGauges, listener};
+use crate::http::{self, ConnectionLimits, CredentialStore, HttpGauges, listener};
 use crate::in_force::InForce;
 use crate::log::{self, AuditFile, Log};
 use crate::operator_files::{self, reason};
@@ -293,7 +293,7 @@ impl SharedParts {
             admission: self.admission,
             guide_state: self.guide_state,
             max_body_size: settings.max_body_size,
-            door_limits: door_limits(settings),
+            connection_limits: connection_limits(settings),
             handshake_timeout: settings.handshake_timeout,
             client_timeout: settings.client_timeout,
         }
@@ -358,10 +358,10 @@ async fn serve_http(
 }
 
 /// The limits of open connections.
-fn door_limits(settings: &Settings) -> DoorLimits {
+fn connection_limits(settings: &Settings) -> ConnectionLimits {
     let most = settings.max_connections;
     let half = most.div_ceil(2);
-    DoorLimits {
+    ConnectionLimits {
         most,
         most_of_one: settings.max_connections_per_address.unwrap_or(half),
         proxies: settings.trusted_proxies.clone(),

@@ -6,7 +6,7 @@ use testkit::{Server, Setup, Transport, Tree, Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::door::{ATTACKER, OTHER, ask, connect};
+use super::connections::{ATTACKER, OTHER, ask, connect};
 use super::{few_or_all, status};
 use crate::harness::machine::said;
 use crate::harness::message::{initialize, tool_call};

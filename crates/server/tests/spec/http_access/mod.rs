@@ -9,7 +9,7 @@ mod audit;
 mod audit_chain;
 mod bytes;
 mod clients;
-mod door;
+mod connections;
 mod health;
 mod issuer;
 mod limits;

@@ -15,7 +15,7 @@ use crate::settings::Network;
 
 /// The limits of open connections.
 #[derive(Debug, Clone)]
-pub(crate) struct DoorLimits {
+pub(crate) struct ConnectionLimits {
     /// In all.
     pub(crate) most: usize,
     /// From one address.
@@ -26,8 +26,8 @@ pub(crate) struct DoorLimits {
 
 /// Holds the connections within their limits.
 #[derive(Debug)]
-pub(super) struct Door {
-    limits: DoorLimits,
+pub(super) struct ConnectionSlots {
+    limits: ConnectionLimits,
     held: Mutex<HeldConnections>,
     freed: Notify,
 }
@@ -53,8 +53,8 @@ pub(super) struct TooManyOfOne;
 
 /// The place of an open connection, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Visitor {
-    door: Arc<Door>,
+pub(super) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     number: u64,
     /// The address that it counts for; `None` for a proxy.
     host: Option<Arc<str>>,
@@ -63,9 +63,9 @@ pub(super) struct Visitor {
     is_let_in: AtomicBool,
 }
 
-impl Door {
-    pub(super) fn new(limits: DoorLimits) -> Arc<Door> {
-        Arc::new(Door {
+impl ConnectionSlots {
+    pub(super) fn new(limits: ConnectionLimits) -> Arc<ConnectionSlots> {
+        Arc::new(ConnectionSlots {
             limits,
             held: Mutex::default(),
             freed: Notify::new(),
@@ -73,23 +73,26 @@ impl Door {
     }
 
     /// Admits a connection. Waits while all places are taken by admitted clients.
-    pub(super) async fn enter(self: &Arc<Door>, from: IpAddr) -> Result<Visitor, TooManyOfOne> {
+    pub(super) async fn enter(
+        self: &Arc<ConnectionSlots>,
+        from: IpAddr,
+    ) -> Result<ConnectionSlot, TooManyOfOne> {
         let is_proxy = Network::any_has(&self.limits.proxies, from);
         let host: Option<Arc<str>> = (!is_proxy).then(|| mcp::host_of(from).into());
         loop {
             // Registered before the table is checked, so that a place freed in between is not missed.
             let freed = self.freed.notified();
-            if let Some(visitor) = self.try_enter(host.as_ref())? {
-                return Ok(visitor);
+            if let Some(slot) = self.try_enter(host.as_ref())? {
+                return Ok(slot);
             }
             freed.await;
         }
     }
 
     fn try_enter(
-        self: &Arc<Door>,
+        self: &Arc<ConnectionSlots>,
         host: Option<&Arc<str>>,
-    ) -> Result<Option<Visitor>, TooManyOfOne> {
+    ) -> Result<Option<ConnectionSlot>, TooManyOfOne> {
         let mut held = self.held();
         if host.is_some_and(|host| held.count_of(host) >= self.limits.most_of_one)
             && !held.turn_out_oldest(|stranger| stranger.host.as_ref() == host)
@@ -100,9 +103,9 @@ impl Door {
             return Ok(None);
         }
         let turned_out = CancellationToken::new();
-        Ok(Some(Visitor {
+        Ok(Some(ConnectionSlot {
             number: held.add(host.cloned(), turned_out.clone()),
-            door: Arc::clone(self),
+            slots: Arc::clone(self),
             host: host.cloned(),
             turned_out,
             has_asked: AtomicBool::new(false),
@@ -156,7 +159,7 @@ impl HeldConnections {
     }
 }
 
-impl Visitor {
+impl ConnectionSlot {
     /// Notes that a complete request head has arrived.
     pub(super) fn asks(&self) {
         self.has_asked.store(true, Ordering::Relaxed);
@@ -170,7 +173,7 @@ impl Visitor {
     /// Notes that a request was admitted: from now on the connection keeps its place.
     pub(super) fn let_in(&self) {
         if !self.is_let_in.swap(true, Ordering::Relaxed) {
-            self.door.held().strangers.remove(&self.number);
+            self.slots.held().strangers.remove(&self.number);
         }
     }
 
@@ -180,15 +183,15 @@ impl Visitor {
     }
 }
 
-impl Drop for Visitor {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut held = self.door.held();
+        let mut held = self.slots.held();
         // A connection that was ended has already lost its place to another one.
         let was_stranger = held.strangers.remove(&self.number).is_some();
         if was_stranger || !self.turned_out.is_cancelled() {
             held.leave(self.host.as_ref());
             drop(held);
-            self.door.freed.notify_one();
+            self.slots.freed.notify_one();
         }
     }
 }
@@ -198,8 +201,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn door(most: usize, most_of_one: usize) -> Arc<Door> {
-        Door::new(DoorLimits {
+    fn slots(most: usize, most_of_one: usize) -> Arc<ConnectionSlots> {
+        ConnectionSlots::new(ConnectionLimits {
             most,
             most_of_one,
             proxies: vec!["10.0.0.0/8".parse().unwrap()],
@@ -212,44 +215,44 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_stranger_makes_room() {
-        let door = door(2, 2);
-        let known = door.enter(host(1)).await.unwrap();
+        let slots = slots(2, 2);
+        let known = slots.enter(host(1)).await.unwrap();
         known.let_in();
-        let stranger = door.enter(host(2)).await.unwrap();
-        let third = door.enter(host(3)).await.unwrap();
+        let stranger = slots.enter(host(2)).await.unwrap();
+        let third = slots.enter(host(3)).await.unwrap();
         stranger.turned_out().await;
         third.let_in();
         drop(stranger);
-        assert_eq!(door.held().all, 2, "its place was another's already");
-        let waiting = tokio::time::timeout(Duration::from_millis(20), door.enter(host(4)));
+        assert_eq!(slots.held().all, 2, "its place was another's already");
+        let waiting = tokio::time::timeout(Duration::from_millis(20), slots.enter(host(4)));
         assert!(waiting.await.is_err(), "both were let in");
         drop(known);
-        assert!(door.enter(host(4)).await.is_ok());
-        assert_eq!(door.held().all, 1);
+        assert!(slots.enter(host(4)).await.is_ok());
+        assert_eq!(slots.held().all, 1);
     }
 
     #[tokio::test]
     async fn one_address_has_a_share_and_a_proxy_has_none() {
-        let door = door(10, 2);
-        let [first, second] = [host(1), host(1)].map(|host| door.try_enter_now(host));
+        let slots = slots(10, 2);
+        let [first, second] = [host(1), host(1)].map(|host| slots.try_enter_now(host));
         first.let_in();
-        let third = door.enter(host(1)).await.unwrap();
+        let third = slots.enter(host(1)).await.unwrap();
         second.turned_out().await;
         third.let_in();
-        assert_eq!(door.enter(host(1)).await.unwrap_err(), TooManyOfOne);
-        let other = door.enter(host(2)).await;
+        assert_eq!(slots.enter(host(1)).await.unwrap_err(), TooManyOfOne);
+        let other = slots.enter(host(2)).await;
         assert!(other.is_ok());
         let proxy = IpAddr::from([10, 0, 0, 1]);
-        let many = [proxy; 5].map(|proxy| door.try_enter_now(proxy));
-        many.iter().for_each(Visitor::let_in);
+        let many = [proxy; 5].map(|proxy| slots.try_enter_now(proxy));
+        many.iter().for_each(ConnectionSlot::let_in);
         drop((first, second, third, other, many));
-        let held = door.held();
+        let held = slots.held();
         assert_eq!(held.all, 0);
         assert_eq!(held.of_host.len(), 0);
     }
 
-    impl Door {
-        fn try_enter_now(self: &Arc<Door>, from: IpAddr) -> Visitor {
+    impl ConnectionSlots {
+        fn try_enter_now(self: &Arc<ConnectionSlots>, from: IpAddr) -> ConnectionSlot {
             let is_proxy = Network::any_has(&self.limits.proxies, from);
             let host: Option<Arc<str>> = (!is_proxy).then(|| mcp::host_of(from).into());
             self.try_enter(host.as_ref()).unwrap().unwrap()
