@@ -3,12 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// One sentence for each number: `workspace_fr_001: Every path …`.
+/// One sentence for each number: `workspace_fr_001: Every path …`. The names of its tests begin with the number, or with
+/// one of the words in parentheses behind it.
 const SENTENCES: &str = include_str!("requirements.txt");
 
 /// The requirements: set, kind, the highest number and how many digits it is written with; they count from 1
 /// without gaps.
-const REQUIREMENTS: [(&str, &str, usize, usize); 8] = [
+const REQUIREMENTS: [(&str, &str, usize, usize); 14] = [
+    ("files", "path", 3, 1),
+    ("files", "tool", 9, 1),
+    ("files", "error", 5, 1),
+    ("files", "option", 4, 1),
+    ("files", "detail", 4, 1),
+    ("files", "safety", 4, 1),
     ("guide", "bridge", 26, 2),
     ("guide", "tools", 28, 2),
     ("memory", "ac", 24, 2),
@@ -18,6 +25,12 @@ const REQUIREMENTS: [(&str, &str, usize, usize); 8] = [
     ("workspace", "nfr", 25, 3),
     ("workspace", "us", 11, 3),
 ];
+
+/// What a number asks for, and how the names of its tests begin.
+struct Requirement {
+    sentence: &'static str,
+    tests: Vec<String>,
+}
 
 /// A test and the file that it is in, seen from the folder of these tests.
 struct NamedTest {
@@ -70,19 +83,25 @@ fn tests() -> Vec<NamedTest> {
     tests.collect()
 }
 
-/// The sentence of each number. A number that is there twice is a mistake.
-fn sentences() -> BTreeMap<&'static str, &'static str> {
-    let mut sentences = BTreeMap::new();
+/// What `requirements.txt` says of each number. A number that is there twice is a mistake.
+fn requirements() -> BTreeMap<&'static str, Requirement> {
+    let mut requirements = BTreeMap::new();
     let lines = SENTENCES.lines();
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (number, sentence) = line.split_once(':').unwrap_or((line, ""));
-        let before = sentences.insert(number, sentence.trim());
-        assert!(before.is_none(), "{number} has two sentences");
+        let (head, sentence) = line.split_once(": ").unwrap_or((line, ""));
+        let (number, words) = head.split_once(" (").unwrap_or((head, ""));
+        let words = words.trim_end_matches(')').split_whitespace();
+        let mut tests: Vec<String> = words.map(str::to_owned).collect();
+        if tests.is_empty() {
+            tests.push(format!("{number}_"));
+        }
+        let before = requirements.insert(number, Requirement { sentence, tests });
+        assert!(before.is_none(), "{number} is there twice");
     }
-    sentences
+    requirements
 }
 
-/// Every number, as names of tests begin with it.
+/// Every number.
 fn numbers() -> impl Iterator<Item = String> {
     REQUIREMENTS
         .iter()
@@ -93,14 +112,15 @@ fn numbers() -> impl Iterator<Item = String> {
 
 #[test]
 fn every_requirement_has_a_sentence() {
-    let sentences = sentences();
+    let requirements = requirements();
     for number in numbers() {
-        let sentence = sentences.get(number.as_str()).copied().unwrap_or_default();
+        let requirement = requirements.get(number.as_str());
+        let sentence = requirement.map_or("", |requirement| requirement.sentence);
         let is_sentence = sentence.ends_with('.') && sentence.contains(' ');
         assert!(is_sentence, "requirements.txt: {number}: {sentence:?}");
     }
     let known: BTreeSet<String> = numbers().collect();
-    let stray: Vec<_> = sentences
+    let stray: Vec<_> = requirements
         .keys()
         .filter(|number| !known.contains(**number))
         .collect();
@@ -110,11 +130,18 @@ fn every_requirement_has_a_sentence() {
 #[test]
 fn every_requirement_has_a_test() {
     let tests = tests();
-    let has_test = |number: &String| {
-        let prefix = format!("{number}_");
-        tests.iter().any(|test| test.name.starts_with(&prefix))
+    let has_test = |beginning: &String| {
+        let mut names = tests.iter().map(|test| test.name.as_str());
+        names.any(|name| name.starts_with(beginning.as_str()))
     };
-    let missing: Vec<String> = numbers().filter(|number| !has_test(number)).collect();
+    let requirements = requirements().into_iter();
+    let missing: Vec<String> = requirements
+        .flat_map(|(number, requirement)| {
+            let tests = requirement.tests.into_iter();
+            let missing = tests.filter(|beginning| !has_test(beginning));
+            missing.map(move |beginning| format!("{number}: {beginning}…"))
+        })
+        .collect();
     assert!(missing.is_empty(), "no test for {missing:?}");
 }
 
@@ -123,10 +150,16 @@ fn title(set: &str, kind: &str) -> String {
     let words = match kind {
         "ac" => "acceptance criteria",
         "bridge" => "of the bridge",
+        "detail" => "implementation details",
         "e2e" => "end-to-end scenarios",
+        "error" => "error handling",
         "fr" => "functional requirements",
         "nfr" => "requirements on quality",
+        "option" => "configuration options",
+        "path" => "path validation",
+        "safety" => "security considerations",
         "scenario" => "scenarios",
+        "tool" => "the tools",
         "tools" => "of the tools",
         "us" => "user stories",
         other => other,
@@ -136,12 +169,13 @@ fn title(set: &str, kind: &str) -> String {
 
 /// The page of requirements: what each number asks for, and the tests that show it.
 fn page() -> String {
-    let (tests, sentences) = (tests(), sentences());
+    let (tests, requirements) = (tests(), requirements());
     let mut page = "# Requirements\n\n\
         Names of tests carry the numbers of the specifications that this program was written against: `workspace_fr_016_…` is a test of functional\n\
         requirement 16 of `workspace`. This page says what each number asks for, and which tests show it. Run them with\n\
-        `cargo nextest run -p mcp-filesystem workspace_fr_016`. Files are below `crates/server/tests/spec`. The specification of `files` has no numbers;\n\
-        its tests are in `files/`, one file per tool.\n\n\
+        `cargo nextest run -p mcp-filesystem workspace_fr_016`. Files are below `crates/server/tests/spec`. The specification of `files` only numbers the\n\
+        points of its lists; its tests are named by tool. What it lists as possible later (watching, comparing, hashes, MIME types, compressed files, rights)\n\
+        is there, and has tests of its own.\n\n\
         A test writes this page from `requirements.txt` beside the tests (`UPDATE_DOCS=1 cargo test -p mcp-filesystem --test spec requirements`). It fails\n\
         if a number has no sentence or no test.\n"
         .to_owned();
@@ -152,23 +186,27 @@ fn page() -> String {
         );
         for number in 1..=highest {
             let number = format!("{set}_{kind}_{number:0digits$}");
-            let sentence = sentences.get(number.as_str()).copied().unwrap_or_default();
-            let shown = shown_by(&number, &tests);
-            page += &format!("| `{number}` | {sentence} | {shown} |\n");
+            if let Some(requirement) = requirements.get(number.as_str()) {
+                let shown = shown_by(&number, requirement, &tests);
+                page += &format!("| `{number}` | {} | {shown} |\n", requirement.sentence);
+            }
         }
     }
     page
 }
 
 /// The tests of a number in words, file by file.
-fn shown_by(number: &str, tests: &[NamedTest]) -> String {
+fn shown_by(number: &str, requirement: &Requirement, tests: &[NamedTest]) -> String {
     let prefix = format!("{number}_");
+    let shows = |name: &str| {
+        let mut beginnings = requirement.tests.iter();
+        beginnings.any(|beginning| name.starts_with(beginning.as_str()))
+    };
     let mut files: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for test in tests {
-        if let Some(rest) = test.name.strip_prefix(&prefix) {
-            let words = files.entry(test.file.as_str()).or_default();
-            words.insert(rest.replace('_', " "));
-        }
+    for test in tests.iter().filter(|test| shows(&test.name)) {
+        let words = files.entry(test.file.as_str()).or_default();
+        let name = test.name.strip_prefix(&prefix).unwrap_or(&test.name);
+        words.insert(name.replace('_', " "));
     }
     let shown = files.into_iter().map(|(file, words)| {
         let words: Vec<String> = words.into_iter().collect();
