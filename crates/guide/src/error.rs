@@ -146,7 +146,7 @@ pub enum Error {
     },
     #[error("too many questions wait for answers")]
     Busy { limit: usize },
-    #[error("where {path:?} leads cannot be told")]
+    #[error("it is unknown where {path:?} leads")]
     Unverifiable { path: String, reason: String },
 }
 

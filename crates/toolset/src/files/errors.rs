@@ -45,7 +45,7 @@ impl Contract for Files {
 
     fn security(&self) -> &'static str {
         "Every path is relative to the server's root and looked up inside it by descriptor: neither `..` nor links nor races \
-         lead out of it, and nothing outside is touched or told. Refusals are logged with what was tried."
+         lead out of it, and nothing outside is touched or revealed. Refusals are logged with what was tried."
     }
 
     fn resources(&self) -> Option<ResourceTools> {

@@ -36,7 +36,7 @@ struct InfoFacts {
     /// file, directory, symlink (one that leads to nothing), or the kind of special file.
     #[serde(rename = "type")]
     kind: String,
-    /// Size in bytes; for a directory what the system says of the entry, not the total of its content.
+    /// Size in bytes; for a directory that of the entry, not of its content.
     size: u64,
     /// When it was made, ISO 8601, if the file system remembers.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -205,7 +205,7 @@ fn error_message(error: &Error, tool: &str) -> String {
         ),
         Error::Busy { limit } => format!("{limit} questions already wait for answers"),
         Error::Unverifiable { path, reason } => {
-            format!("Permission denied: where {path} leads cannot be told ({reason})")
+            format!("Permission denied: it is unknown where {path} leads ({reason})")
         }
     }
 }
@@ -289,7 +289,7 @@ fn chunk_fault(fault: ChunkFault) -> String {
             )
         }
         ChunkFault::Incomplete => "chunk_index and chunk_count belong together".to_owned(),
-        ChunkFault::TooManyUploads => "too many uploads are under way".to_owned(),
+        ChunkFault::TooManyUploads => "too many uploads are in progress".to_owned(),
     }
 }
 
@@ -304,8 +304,7 @@ fn instruction(failure: &Failure, tool: &str) -> String {
             format!("Wait {retry_after_ms} ms and call again.")
         }
         Failure::Operation(ops::Error::NoRoom { .. }) => {
-            "Read the replies and complete the uploads that are under way, then call again."
-                .to_owned()
+            "Read the replies and complete the uploads in progress, then call again.".to_owned()
         }
         Failure::Operation(ops::Error::Timeout) => "Call again with less at once.".to_owned(),
         _ => "Call again later; if it happens again, tell the operator of this server.".to_owned(),
@@ -358,7 +357,7 @@ fn next_step(error: &Error, tool: &str) -> Cow<'static, str> {
             hand_over(tool)
         )
         .into(),
-        Error::Busy { .. } => "Answer the questions under way first, then call again.".into(),
+        Error::Busy { .. } => "Answer the open questions first, then call again.".into(),
     }
 }
 
@@ -396,7 +395,7 @@ fn after_not_found(above: Option<&str>) -> Cow<'static, str> {
 
 fn after_bad_chunk(fault: ChunkFault) -> &'static str {
     match fault {
-        ChunkFault::TooManyUploads => "Finish the uploads under way, or wait until they expire.",
+        ChunkFault::TooManyUploads => "Finish the uploads in progress, or wait until they expire.",
         ChunkFault::BeyondCount { .. } | ChunkFault::BadCount { .. } | ChunkFault::Incomplete => {
             "Number the chunks from 0 to chunk_count - 1 and send both numbers with every chunk."
         }

@@ -50,7 +50,7 @@ pub fn refusal_words(refusal: &UndoRefusal) -> String {
             "gone: that is older than what the history keeps".to_owned()
         }
         UndoRefusal::Gone { path: Some(path) } => {
-            format!("gone: what {path} was is not kept any more")
+            format!("gone: the old content of {path} is no longer kept")
         }
         UndoRefusal::Conflict {
             change,
@@ -81,7 +81,9 @@ pub fn refusal_words(refusal: &UndoRefusal) -> String {
             named(record)
         ),
         UndoRefusal::Forbidden { kind, path } => forbidden(*kind, path),
-        UndoRefusal::UnderWay => "the change is still under way; try again in a moment".to_owned(),
+        UndoRefusal::UnderWay => {
+            "the change is still in progress; try again in a moment".to_owned()
+        }
         UndoRefusal::Failed { path, reason } => format!("{path}: {reason}; nothing was undone"),
     }
 }
@@ -113,7 +115,7 @@ fn changed_by_others(path: &str, found: InPlace) -> String {
         InPlace::Changed => "was changed since by another program",
         InPlace::Missing => "is not where the change left it",
         InPlace::Occupied => "is taken: something else is there now",
-        InPlace::NotEmpty => "is a directory that is not empty any more",
+        InPlace::NotEmpty => "is a directory that is no longer empty",
     };
     format!("{path} {what}; look at it before you change it; nothing was undone")
 }

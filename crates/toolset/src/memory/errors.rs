@@ -333,7 +333,7 @@ fn place_message(error: &Error, path: &str) -> String {
         Error::IsADirectory { .. } => format!("Is a directory: {path}"),
         Error::NotAFile { kind, .. } => format!("Not a regular file: {path} is a {kind}"),
         Error::Unfolds { most, .. } => {
-            format!("File too large: {path} unfolds to more than {most} bytes")
+            format!("File too large: {path} decompresses to more than {most} bytes")
         }
         Error::IntoItself { .. } => format!("Cannot move a directory into itself: {path}"),
         other => circumstance_message(other, path),

@@ -23,9 +23,9 @@ pub(super) struct Arguments {
     root: String,
     /// For edits that name none.
     path: Option<String>,
-    /// Of path, as replies tell it; fails if it has another.
+    /// Version of path from an earlier reply; fails if it changed.
     if_version: Option<String>,
-    /// In order; each sees what those before it did.
+    /// In order; each sees the result of those before.
     #[schemars(length(min = 1, max = 500))]
     edits: Vec<EditArgument>,
     /// Checks everything and changes nothing.
@@ -50,7 +50,7 @@ struct EditArgument {
 pub(super) struct Reply {
     /// Name of the root.
     root: String,
-    /// True if nothing was changed because only a rehearsal was wanted.
+    /// True if this was a dry run: nothing was changed.
     dry_run: bool,
     /// The files, in the order of their first edits.
     files: Vec<FileReply>,
@@ -58,7 +58,7 @@ pub(super) struct Reply {
     changes: Vec<ChangedPart>,
     /// Files that parsed before and do not now.
     warnings: Vec<String>,
-    /// Edits whose old differs from the file in what cannot be seen.
+    /// Edits whose old differs from the file in invisible characters.
     notes: Vec<String>,
 }
 

@@ -22,11 +22,11 @@ pub(super) struct PatchFile;
 pub(super) struct Arguments {
     /// A name from list_roots.
     root: String,
-    /// Whatever the patch calls it.
+    /// The file, whatever its name in the patch.
     path: Option<String>,
     /// As `diff -u` writes it; a bare `@@` is fine.
     patch: String,
-    /// Of path, as replies tell it.
+    /// Version of path from an earlier reply.
     if_version: Option<String>,
 }
 

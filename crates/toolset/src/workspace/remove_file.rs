@@ -16,7 +16,7 @@ pub(super) struct Arguments {
     /// A name from list_roots.
     root: String,
     path: String,
-    /// As replies tell it.
+    /// Version from an earlier reply.
     if_version: Option<String>,
 }
 

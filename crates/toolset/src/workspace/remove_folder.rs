@@ -20,10 +20,10 @@ pub(super) struct Reply {
     path: String,
     /// Always true.
     removed: bool,
-    /// How many files and links went with it; left out if it is kept to be undone, and so nobody counted.
+    /// How many files and links were removed with it; left out if the tree is kept to be undone, so that it is not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<u64>,
-    /// How many directories went, itself included.
+    /// How many directories were removed, itself included.
     #[serde(skip_serializing_if = "Option::is_none")]
     directories: Option<u64>,
 }

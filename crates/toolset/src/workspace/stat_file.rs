@@ -45,7 +45,7 @@ struct StatFacts {
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
     kind: String,
-    /// Size in bytes; for a directory what the system says of the entry, not the total of its content.
+    /// Size in bytes; for a directory that of the entry, not of its content.
     size: u64,
     /// When the content last changed, ISO 8601.
     modified_at: String,

@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// base64 for bytes.
     #[serde(default)]
     encoding: Encoding,
-    /// Fails unless the file has this version, as replies tell it.
+    /// Version from an earlier reply; fails if the file changed.
     if_version: Option<String>,
     /// Instead of path and content.
     #[schemars(length(min = 1, max = 200))]
