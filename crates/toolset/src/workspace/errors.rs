@@ -47,7 +47,7 @@ impl Contract for Workspace {
 
     fn security(&self) -> &'static str {
         "Every path is looked up inside its root by descriptor: neither `..` nor links nor races lead out of it, and nothing \
-         outside is touched or told. The operator's allowlist and read-only mark are checked before any path. Refusals are \
+         outside is touched or revealed. The operator's allowlist and read-only mark are checked before any path. Refusals are \
          logged with what was tried."
     }
 
