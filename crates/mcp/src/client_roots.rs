@@ -1,6 +1,6 @@
 //! The directories that a client says it works in (`roots/list`). They narrow what is served, and never widen it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use crate::questions::Questions;
 /// How long calls wait for the client to say where it works.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is known about a client's directories.
+/// What is known about a client's directories; empty until the client is asked.
 #[derive(Debug, Default)]
-pub(crate) struct ClientRoots(watch::Sender<Known>);
+pub(crate) struct ClientRoots(OnceLock<watch::Sender<Known>>);
 
 #[derive(Debug, Clone, Default)]
 struct Known {
@@ -31,7 +31,7 @@ struct Known {
 impl ClientRoots {
     /// Announces that the client will be asked: later calls wait for its answer.
     pub(crate) fn begin(&self) {
-        self.0.send_modify(|known| known.asking += 1);
+        self.known().send_modify(|known| known.asking += 1);
     }
 
     /// Asks the client, and keeps its answer.
@@ -51,7 +51,7 @@ impl ClientRoots {
             Some(uris) => narrowed(service, uris).await,
             None => None,
         };
-        self.0.send_modify(|known| {
+        self.known().send_modify(|known| {
             known.asking = known.asking.saturating_sub(1);
             if uris.is_some() {
                 known.uris = uris;
@@ -61,20 +61,15 @@ impl ClientRoots {
         });
     }
 
-    /// The known answer once no question is pending, or once waiting took too long.
-    async fn settled(&self) -> Known {
-        let mut receiver = self.0.subscribe();
-        let settled = receiver.wait_for(|known| known.asking == 0);
-        let settled = tokio::time::timeout(PATIENCE, settled).await;
-        match settled {
-            Ok(Ok(known)) => known.clone(),
-            _ => self.0.borrow().clone(),
-        }
+    fn known(&self) -> &watch::Sender<Known> {
+        self.0.get_or_init(watch::Sender::default)
     }
 
     /// The client's answer, if there is one, limited to what `service` serves.
     pub(crate) async fn narrowed(&self, service: &Service) -> Option<Arc<HostDirectories>> {
-        let known = self.settled().await;
+        // Most clients are never asked, and most connections over HTTP last for one call.
+        let sender = self.0.get()?;
+        let known = settled(sender).await;
         let uris = known.uris?;
         // Security: directories are stored by their index among the roots, so they are judged again if the roots
         // change.
@@ -82,11 +77,22 @@ impl ClientRoots {
             return known.narrowed;
         }
         let narrowed = narrowed(service, &uris).await;
-        self.0.send_modify(|known| {
+        sender.send_modify(|known| {
             known.narrowed.clone_from(&narrowed);
             known.judged_by = Some(service.clone());
         });
         narrowed
+    }
+}
+
+/// The known answer once no question is pending, or once waiting took too long.
+async fn settled(sender: &watch::Sender<Known>) -> Known {
+    let mut receiver = sender.subscribe();
+    let settled = receiver.wait_for(|known| known.asking == 0);
+    let settled = tokio::time::timeout(PATIENCE, settled).await;
+    match settled {
+        Ok(Ok(known)) => known.clone(),
+        _ => sender.borrow().clone(),
     }
 }
 
