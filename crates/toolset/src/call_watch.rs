@@ -1,10 +1,9 @@
 //! Waits for a call's work: until it ends, its deadline passes, its client gives up, or the process has to end.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use ops::Cancel;
-use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, sleep_until};
 
 use crate::admission::Admission;
 use crate::client::Caller;
@@ -14,6 +13,8 @@ use crate::contract::Failure;
 pub(crate) const OVERDUE: Duration = Duration::from_secs(1);
 /// How long an operation may take to notice that it was cancelled.
 const STOPPING: Duration = Duration::from_millis(100);
+/// The longest that a call can take: for ever, as far as anybody waits.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// How often a client that asked for progress is told of it.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
@@ -22,7 +23,8 @@ pub(crate) struct CallWatch<'call> {
     cancel: Cancel,
     caller: &'call Caller,
     admission: &'call Admission,
-    deadline: Pin<Box<Sleep>>,
+    /// When the reply must not wait any longer.
+    deadline: Instant,
     ticks: Option<Interval>,
     told: u64,
 }
@@ -39,7 +41,7 @@ impl<'call> CallWatch<'call> {
             cancel,
             caller,
             admission,
-            deadline: Box::pin(tokio::time::sleep(timeout.saturating_add(OVERDUE))),
+            deadline: Instant::now() + timeout.saturating_add(OVERDUE).min(LONGEST),
             ticks: caller.client.wants_progress().then(progress_ticks),
             told: 0,
         }
@@ -48,15 +50,18 @@ impl<'call> CallWatch<'call> {
     /// Waits for one step of the work. Fails if the reply must be sent without waiting for the step to end.
     pub(crate) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
         let mut work = std::pin::pin!(work);
+        // Made here and not before: most calls never wait, and need no timer.
+        let mut deadline = std::pin::pin!(sleep_until(self.deadline));
         loop {
             tokio::select! {
                 biased;
                 output = &mut work => return Ok(output),
                 () = given_up(self.caller, self.admission), if !self.cancel.is_cancelled() => {
                     self.cancel.cancel();
-                    self.deadline.as_mut().reset(Instant::now() + STOPPING);
+                    self.deadline = Instant::now() + STOPPING;
+                    deadline.as_mut().reset(self.deadline);
                 }
-                () = &mut self.deadline => return Err(self.exhausted()),
+                () = &mut deadline => return Err(self.exhausted()),
                 () = tick(self.ticks.as_mut()) => self.tell_progress(),
             }
         }
