@@ -335,7 +335,10 @@ async fn serve(
     drop(opened.roots);
     prepare_lists(&served);
     if let Some(live) = served.stdio() {
-        stdio::serve(live.clone(), settings.max_body_size, shutdown.clone()).await;
+        // On a thread of the runtime, which hears of input itself: here each line would wait for this thread to be woken, and
+        // each reply for another one.
+        let serving = stdio::serve(live.clone(), settings.max_body_size, shutdown.clone());
+        tokio::spawn(serving).await?;
     }
     match opened.listener {
         Some(listener) => serve_http(settings, listener, shared, &served, shutdown).await,
