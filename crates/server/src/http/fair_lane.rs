@@ -16,14 +16,21 @@ use std::task::{Context, Poll, Waker};
 const FEW: usize = 16;
 /// How many of an address's connections run before others have their turn.
 const PASS: usize = 8;
+/// The same while no other address is connected: only work in the background could wait then, and each turn costs a wake-up.
+const PASS_ALONE: usize = 64;
 
 /// The lanes of all addresses that are connected.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Weak<Lane>>>);
+pub(super) struct Lanes {
+    by_host: Mutex<HashMap<Arc<str>, Weak<Lane>>>,
+    addresses: Arc<AtomicUsize>,
+}
 
 /// The state that the connections of one address share.
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// How many addresses are connected, this one among them.
+    addresses: Arc<AtomicUsize>,
     connections: AtomicUsize,
     line: Mutex<LaneTurns>,
 }
@@ -53,20 +60,22 @@ enum PlaceState {
 impl Lanes {
     /// The lane of an address.
     pub(super) fn lane_of(&self, host: &str) -> Arc<Lane> {
-        let mut lanes = locked(&self.0);
+        let mut lanes = locked(&self.by_host);
         if let Some(lane) = lanes.get(host).and_then(Weak::upgrade) {
             return lane;
         }
         lanes.retain(|_, lane| lane.strong_count() > 0);
-        let lane = Arc::new(Lane::new());
+        let lane = Arc::new(Lane::new(&self.addresses));
         lanes.insert(host.into(), Arc::downgrade(&lane));
         lane
     }
 }
 
 impl Lane {
-    fn new() -> Lane {
+    fn new(addresses: &Arc<AtomicUsize>) -> Lane {
+        addresses.fetch_add(1, Ordering::Relaxed);
         Lane {
+            addresses: Arc::clone(addresses),
             connections: AtomicUsize::new(0),
             line: Mutex::new(LaneTurns {
                 left: PASS,
@@ -83,6 +92,15 @@ impl Lane {
             lane: self,
             place: Arc::default(),
             connection: Box::pin(connection),
+        }
+    }
+
+    /// How many run before others have their turn.
+    fn pass(&self) -> usize {
+        if self.addresses.load(Ordering::Relaxed) > 1 {
+            PASS
+        } else {
+            PASS_ALONE
         }
     }
 
@@ -134,9 +152,10 @@ impl Lane {
     /// Wakes the connections that are next.
     fn open(&self) -> Opened {
         let mut line = locked(&self.line);
-        let next = PASS.min(line.waiting.len());
+        let pass = self.pass();
+        let next = pass.min(line.waiting.len());
         let called: Vec<Arc<LanePlace>> = line.waiting.drain(..next).collect();
-        line.left = PASS - next;
+        line.left = pass - next;
         line.is_opening = next > 0;
         drop(line);
         for place in &called {
@@ -147,6 +166,12 @@ impl Lane {
         } else {
             Opened::ForSome
         }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.addresses.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -252,13 +277,24 @@ mod tests {
         assert_eq!(locked(&lane.line).left, PASS, "no turn was taken");
     }
 
+    #[test]
+    fn an_address_that_is_alone_takes_fewer_turns() {
+        let lanes = Lanes::default();
+        let many = lanes.lane_of("many");
+        assert_eq!(many.pass(), PASS_ALONE);
+        let one = lanes.lane_of("one");
+        assert_eq!((many.pass(), one.pass()), (PASS, PASS));
+        drop(one);
+        assert_eq!(many.pass(), PASS_ALONE);
+    }
+
     #[tokio::test]
     async fn lanes_end_with_their_connections() {
         let lanes = Lanes::default();
         run_beside(&lanes, 50).await;
         yield_now().await;
         drop(lanes.lane_of("another"));
-        assert!(locked(&lanes.0).len() <= 2, "{lanes:?}");
+        assert!(locked(&lanes.by_host).len() <= 2, "{lanes:?}");
         assert!(lanes.lane_of("many").connections.load(Ordering::Relaxed) == 0);
     }
 }

@@ -75,7 +75,8 @@ pub(crate) async fn serve(
             stream,
             address,
             Arc::clone(&router),
-            ending.clone(),
+            // Not a clone: all connections would look at one token, and take its lock, whenever they run.
+            ending.child_token(),
             slot,
         ))
     };
