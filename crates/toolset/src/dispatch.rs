@@ -171,7 +171,8 @@ struct Dispatch<'call> {
 
 /// A call that was admitted and decoded, and whose record has room.
 struct BegunCall<'call> {
-    call: Call,
+    /// In a place of its own: each step of the road would copy it into its future.
+    call: Box<Call>,
     work: CallWork,
     watch: CallWatch<'call>,
 }
@@ -294,7 +295,7 @@ impl<'call> Dispatch<'call> {
                 let reply = self.run_blocking(work, call, &mut watch, subject).await;
                 reply.map(Ended::Reply)
             }
-            CallWork::Asking(work) => watch.wait(work(call, self.admission)).await?,
+            CallWork::Asking(work) => watch.wait(work(*call, self.admission)).await?,
         }
     }
 
@@ -303,7 +304,7 @@ impl<'call> Dispatch<'call> {
         self,
         arguments: JsonObject,
         subject: &CallSubject,
-    ) -> Result<(Call, Prepared), Failure> {
+    ) -> Result<(Box<Call>, Prepared), Failure> {
         let entry = self.entry;
         let deployment = self.admission.deployment();
         let definition = entry.tool.definition();
@@ -346,7 +347,7 @@ impl<'call> Dispatch<'call> {
             client_stats: self.admission.client_stats(),
             found_paths: subject.found.clone(),
         };
-        Ok((call, prepared))
+        Ok((Box::new(call), prepared))
     }
 
     /// Notes who makes the call, for the history of its changes.
@@ -384,7 +385,7 @@ impl<'call> Dispatch<'call> {
     async fn run_blocking(
         self,
         work: Blocking,
-        call: Call,
+        call: Box<Call>,
         watch: &mut CallWatch<'_>,
         subject: &CallSubject,
     ) -> Result<EncodedReply, Failure> {
