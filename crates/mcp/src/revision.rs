@@ -219,8 +219,8 @@ pub(crate) fn is_newest_name(name: &str) -> bool {
 
 /// Whether a message greets. A client that introduces itself instead of what a greeting says has no use for `initialize`.
 pub(crate) fn greets(method: Option<&str>, params: &Params) -> bool {
-    let says_revision = params.get("protocolVersion").is_some();
-    method == Some(INITIALIZE) && (says_revision || !Meta(params.meta()).is_newest())
+    let says_revision = || params.get("protocolVersion").is_some();
+    method == Some(INITIALIZE) && (says_revision() || !Meta(params.meta()).is_newest())
 }
 
 /// Whether a request belongs to a client that greeted, or should have.

@@ -54,7 +54,10 @@ impl Version {
 
     fn new(form: char, hashed: &[u8]) -> Version {
         let mark = hashed.get(..MARK).unwrap_or_default();
-        Version(format!("{form}{}", URL_SAFE_NO_PAD.encode(mark)))
+        let mut text = String::with_capacity(1 + MARK_CHARS);
+        text.push(form);
+        URL_SAFE_NO_PAD.encode_string(mark, &mut text);
+        Version(text)
     }
 
     fn of_times(metadata: &Metadata) -> Version {

@@ -525,8 +525,10 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
         .get_all(ACCEPT)
         .iter()
         .filter_map(|list| list.to_str().ok());
-    let mut kinds = lists.flat_map(|list| list.split([',', ';'])).map(str::trim);
-    kinds.any(|own| own.eq_ignore_ascii_case(kind) || own == "*/*")
+    // As bytes: a list with other characters than ASCII was left out above.
+    let kinds = lists.flat_map(|list| list.as_bytes().split(|byte| matches!(byte, b',' | b';')));
+    let mut kinds = kinds.map(<[u8]>::trim_ascii);
+    kinds.any(|own| own.eq_ignore_ascii_case(kind.as_bytes()) || own == b"*/*")
 }
 
 fn faulty(fault: HeaderFault) -> Result<HttpReply, Refusal> {
