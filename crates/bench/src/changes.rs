@@ -1,6 +1,6 @@
 //! Comparisons of work that changes files: copies, removals, patches, replacements.
 //!
-//! Each round works on things of its own, because creating files right after a mass removal is slow on some file systems.
+//! Each round works on its own files, because creating files right after a mass removal is slow on some file systems.
 
 use std::fs;
 use std::path::Path;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::random::Random;
 
-/// What changes when the corpus does, so that an old one is not taken for it.
+/// A version of the corpus's form, so that an outdated corpus is not reused.
 const VERSION: u32 = 2;
 const SEED: u64 = 0x5EED_0007;
 const MEGABYTE: u64 = 1_000_000;
@@ -28,7 +28,7 @@ pub(crate) const ONCE: &str = "needle-0000";
 /// How large a corpus is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// What the figures of record are of.
+    /// The full size, which the published figures use.
     Full,
     /// A tenth, for a look in between.
     Quick,
@@ -70,7 +70,7 @@ pub(crate) struct Corpus {
     pub(crate) logs: Vec<u64>,
     /// How many entries the directories `flat-N` have.
     pub(crate) flat: Vec<usize>,
-    /// By how much everything is smaller than what the figures of record are of.
+    /// How many times smaller everything is than at full size.
     pub(crate) divisor: usize,
 }
 
@@ -90,7 +90,7 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Finds or makes a corpus of `tree` and the small file alone.
+    /// Finds or makes a corpus of only `tree` and the small file.
     pub(crate) fn sources(base: &Path, scale: Scale) -> Result<Corpus> {
         let corpus = Corpus {
             root: base.join(format!("sources-{}", scale.word())),

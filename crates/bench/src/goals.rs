@@ -1,4 +1,4 @@
-//! What a comparison has to reach, as ratios of ours to the other side's: of wall time, processor time and peak memory.
+//! The goals of a comparison, as ratios of ours to the other side's: wall time, processor time and peak memory.
 
 /// The most that each ratio may be; what has no number is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub(crate) struct Goals {
     peak: Option<f64>,
 }
 
-/// What a comparison came to, in the same ratios.
+/// The result of a comparison, in the same ratios.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ratios {
     pub(crate) wall: f64,

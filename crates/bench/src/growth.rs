@@ -24,7 +24,7 @@ const CLIENTS: [usize; 5] = [1, 10, 50, 200, 1_000];
 const SEARCHES: [usize; 4] = [0, 1, 4, 16];
 const LOAD: Duration = Duration::from_secs(3);
 
-/// A plot with the name of its file, and what it says in words.
+/// A plot with the name of its file, and a description.
 pub(crate) struct Grown {
     pub(crate) file: &'static str,
     pub(crate) plot: Plot,

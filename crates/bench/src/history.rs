@@ -1,4 +1,4 @@
-//! What a history costs: our server with one beside our server without, and undo beside what it takes back.
+//! What a history costs: our server with a history beside our server without, and undo beside the change it undoes.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -26,7 +26,7 @@ const RECORDS: usize = 100_000;
 const PER_DIRECTORY: usize = 100;
 /// How long after a removal that is kept for a second it is pruned.
 const KEPT: Duration = Duration::from_millis(1_200);
-/// What a start with many records may take more than one without, and what they may take of memory, in KiB.
+/// How much longer a start with many records may take than one without, and how much memory they may take, in KiB.
 const START_MORE: Duration = Duration::from_millis(20);
 const RECORDS_MEMORY: u64 = 8 * 1024;
 
@@ -157,7 +157,7 @@ impl Bench {
         }
     }
 
-    /// What removes a kept tree for good, beside `rm -rf` of such a tree.
+    /// Pruning, which removes a kept tree for good, beside `rm -rf` of such a tree.
     fn prune(&self, files: usize) -> Pair {
         let top = self.corpus.root.join("scratch/pruned");
         let peer_top = top.clone();
@@ -166,7 +166,7 @@ impl Bench {
             part: HISTORY,
             name: format!("prune {files} removed files, by the command"),
             peer_name: "rm -rf".to_owned(),
-            // It runs while nobody waits: what it takes is told, not judged.
+            // It runs in the background: its cost is reported, not judged.
             goals: Goals::none(),
             subject: Box::new(move |servers, round| {
                 make_tree(&top.join(place("own", round)), files)?;

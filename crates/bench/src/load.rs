@@ -1,4 +1,4 @@
-//! Many clients over HTTP at once: what a server takes, and how long each of them waits.
+//! Many clients over HTTP at once: how many calls a server handles, and how long each client waits.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// What a load came to.
+/// The result of a load.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     /// Calls a second.
@@ -83,7 +83,7 @@ pub(crate) fn request(address: SocketAddr, tool: &str, arguments: &Value) -> Vec
     .into_bytes()
 }
 
-/// Lets so many clients send a request again and again for a time.
+/// Lets a number of clients send a request repeatedly for a time.
 pub(crate) fn serve(
     address: SocketAddr,
     request: &[u8],

@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Wanted {
     scale: Scale,
     /// Only rows whose part or name has this in it.

@@ -1,4 +1,4 @@
-//! What a run costs: wall time, processor time, peak memory; and what several runs say together.
+//! The cost of a run (wall time, processor time, peak memory), and the medians of several runs.
 
 use std::io::{self, Read, Write};
 use std::path::Path;

@@ -24,7 +24,7 @@ struct Candidate {
     list: (&'static str, Value),
 }
 
-/// What a server came to: medians in seconds, memory in KiB.
+/// The results of a server: medians in seconds, memory in KiB.
 struct Figures {
     name: &'static str,
     start: Vec<f64>,

@@ -34,7 +34,7 @@ pub(crate) struct Pair {
     pub(crate) peer: Peer,
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 pub(crate) struct Compared {
     pub(crate) part: &'static str,
     pub(crate) name: String,

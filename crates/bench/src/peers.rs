@@ -26,7 +26,7 @@ const SYSTEM: [&str; 10] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Peers {
     directory: PathBuf,
-    /// What could not be had, with the reason.
+    /// Programs that could not be installed, with the reason.
     pub(crate) missing: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables in Markdown, and a word about the machine that says nothing of whose it is.
+//! Tables in Markdown, and a line about the machine that does not reveal whose it is.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -15,7 +15,7 @@ use crate::server::Server;
 const RIGHTS: &str = "Rights";
 /// How many small reads are one round: one alone is over before a clock can tell.
 const READS: usize = 2_000;
-/// What the root denies, and what exists for the client: all that the corpus has, so that both sides do the same work.
+/// What the root denies, and what the client sees: the whole corpus, so that both sides do the same work.
 const ROOT_KEYS: &str = "    deny: [secrets, \"**/internal/**\", \"!**/*.example\"]\n";
 const CLIENT: &str = "clients:\n  - name: stdio\n    roots:\n      bench:\n        \
                       paths: [\"tree/**\", \"small.txt\", \"!tree/private/**\", \"!**/drafts\"]\n";

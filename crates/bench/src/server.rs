@@ -83,7 +83,7 @@ impl Server {
         Ok(())
     }
 
-    /// Calls a tool and tells what that cost the server; the reply is kept as it came.
+    /// Calls a tool and returns what that cost the server; keeps the raw reply.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Cost> {
         self.forget_peak();
         let before = self.cpu()?;
@@ -113,7 +113,7 @@ impl Server {
         Ok(structured.cloned().unwrap_or(Value::Null))
     }
 
-    /// How long the last reply was on its way, in bytes.
+    /// The size of the last reply on the wire, in bytes.
     pub(crate) fn reply_bytes(&self) -> u64 {
         self.line.len() as u64
     }

@@ -1,4 +1,4 @@
-//! One client with 256 heavy calls at a time, and what another client's small reads and writes wait beside them.
+//! Measures how long one client's small reads and writes wait while another client runs 256 heavy calls at a time.
 //!
 //! The attacker calls from another loopback address than the victim, so the server takes them for two clients. Idle and
 //! loaded phases take turns, because the machine may be busy with other things too. On a machine with more to run than it has
@@ -23,7 +23,7 @@ use crate::corpus::Scale;
 use crate::load::{HttpServer, reply, request};
 use crate::server::{Durability, Own};
 
-/// How many calls the attacker has under way.
+/// How many calls the attacker has in progress.
 const ATTACKERS: usize = 256;
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const VICTIM: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -215,12 +215,12 @@ fn under(own: &Own, load: &'static Load, rounds: usize) -> Result<Row> {
         "| {} | {reads} | {writes} | {done} | {refused} | {lost} |\n",
         load.name
     );
-    // A load of which nothing is done shows nothing.
+    // A load that gets no work done shows nothing.
     let holds = done > 0 && lost == 0 && reads.ratio() <= GOAL && writes.ratio() <= GOAL;
     Ok(Row { line, holds })
 }
 
-/// What became of the attacker's calls.
+/// The outcomes of the attacker's calls.
 #[derive(Default)]
 struct EndedCalls {
     done: usize,
@@ -348,7 +348,7 @@ impl Attackers {
         }
     }
 
-    /// Hangs up, and tells how many calls were done and refused by then.
+    /// Hangs up, and returns how many calls were done and refused by then.
     fn stop(self) -> Result<(usize, usize)> {
         self.over.store(true, Ordering::Relaxed);
         match self.thread.join() {
