@@ -133,7 +133,7 @@ async fn history_forgets_a_path() {
     assert_eq!((code, kept(&tree)), (Some(0), 0), "{stderr}");
     let (code, _, stderr) = run(&tree, &["undo", &names[0]]).await;
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("not kept any more"), "{stderr}");
+    assert!(stderr.contains("no longer kept"), "{stderr}");
     let (code, ..) = run(&tree, &["undo", &names[1]]).await;
     assert_eq!((code, tree.text("other").as_str()), (Some(0), "old\n"));
     // Also what went with a directory around it.
