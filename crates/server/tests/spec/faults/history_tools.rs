@@ -184,7 +184,7 @@ async fn history_undo_leaves_alone_what_others_changed() {
         let made = changed(&server, "create_folder", json!({"path": "new"})).await;
         tree.write("new/file", "x");
         let message = refused(&server, "version_conflict", "undo", json!({"change": made})).await;
-        assert!(message.contains("not empty"), "{message}");
+        assert!(message.contains("no longer empty"), "{message}");
         let created = changed(&server, "write_file", write("c", "1\n")).await;
         std::fs::remove_file(tree.join("c")).expect("it is there");
         refused(
