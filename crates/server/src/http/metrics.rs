@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use sandbox::{HistoryCounts, QuotaUse};
-use toolset::{DURATION_BUCKETS, ToolMetrics};
+use toolset::{Admission, DURATION_BUCKETS, ToolMetrics};
 
+use super::root_looks::RootLooks;
 use crate::process_usage::ProcessFigures;
 
 /// The values on the page.
@@ -27,8 +28,6 @@ pub(super) struct Snapshot {
     pub(super) roots: Vec<RootFigures>,
     /// The process's memory and processor time.
     pub(super) process: ProcessSnapshot,
-    /// The size of each root's history.
-    pub(super) histories: Vec<(String, HistoryCounts)>,
     /// Bytes of bodies, replies, session streams and uploads.
     pub(super) held_bytes: u64,
     /// The memory of searches.
@@ -45,6 +44,28 @@ pub(super) struct RootFigures {
     pub(super) is_up: bool,
     /// Its quota and usage, if it has a quota.
     pub(super) quota: Option<QuotaUse>,
+    /// What is kept of its changes, if that is kept.
+    pub(super) history: Option<HistoryCounts>,
+}
+
+impl RootFigures {
+    /// Looks at all roots that are served now. Of one that does not answer only is told whether it is there.
+    pub(super) async fn of_all(looks: &RootLooks, admission: &Admission) -> Vec<RootFigures> {
+        let seen = looks.at_all(admission, |root| {
+            let history = root.history().map(|history| history.counts());
+            (root.quota_use(), history)
+        });
+        let figures = seen.await.into_iter().map(|look| {
+            let (quota, history) = look.seen.unwrap_or_default();
+            RootFigures {
+                name: look.name,
+                is_up: look.is_up,
+                quota,
+                history,
+            }
+        });
+        figures.collect()
+    }
 }
 
 /// The figures of the process.
@@ -106,7 +127,7 @@ pub(super) fn page(snapshot: &Snapshot) -> String {
     page.roots(&snapshot.roots);
     page.quotas(&snapshot.roots);
     page.process(&snapshot.process);
-    page.histories(&snapshot.histories);
+    page.histories(&snapshot.roots);
     page.search_memory(snapshot.search_memory);
     if let Some(cache) = &snapshot.cache {
         page.cache(cache);
@@ -241,7 +262,7 @@ impl Page {
         }
     }
 
-    fn histories(&mut self, histories: &[(String, HistoryCounts)]) {
+    fn histories(&mut self, roots: &[RootFigures]) {
         type Figure = fn(&HistoryCounts) -> u64;
         let figures: [(&str, &str, &str, Figure); 4] = [
             (
@@ -271,8 +292,10 @@ impl Page {
         ];
         for (name, kind, help, figure) in figures {
             self.head(name, kind, help);
-            for (root, counts) in histories {
-                self.line(name, &format!("root={root:?}"), figure(counts));
+            for root in roots {
+                if let Some(counts) = &root.history {
+                    self.line(name, &root.label(), figure(counts));
+                }
             }
         }
     }
@@ -347,6 +370,12 @@ mod tests {
                 },
                 used: Some(Amount { bytes: 7, files: 1 }),
             }),
+            history: is_up.then_some(HistoryCounts {
+                changes: 7,
+                bytes: 8,
+                pruned: 9,
+                undone: 10,
+            }),
         }
     }
 
@@ -374,15 +403,6 @@ mod tests {
                 resident_bytes: Some(4096),
                 ..ProcessSnapshot::default()
             },
-            histories: vec![(
-                "data".to_owned(),
-                HistoryCounts {
-                    changes: 7,
-                    bytes: 8,
-                    pruned: 9,
-                    undone: 10,
-                },
-            )],
             held_bytes: 0,
             search_memory: ops::SearchMemoryUsage {
                 bytes: 7,

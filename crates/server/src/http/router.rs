@@ -28,6 +28,7 @@ use super::host_check::{self, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
 use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
+use super::root_looks::RootLooks;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
 use crate::in_force::InForce;
@@ -87,6 +88,8 @@ pub(super) struct Router {
     gauges: Arc<HttpGauges>,
     process: Arc<ProcessFigures>,
     refusals: Mutex<BTreeMap<u16, u64>>,
+    /// For the metrics.
+    looks: RootLooks,
 }
 
 /// What is open now, for the metrics and the operator's page.
@@ -144,6 +147,7 @@ impl Router {
             gauges: options.gauges,
             process: options.process,
             refusals: Mutex::default(),
+            looks: RootLooks::default(),
         }
     }
 
@@ -226,7 +230,7 @@ impl Router {
     {
         if self.may_only_read_metrics(&request) {
             info.slot.iter().for_each(|slot| slot.let_in());
-            return self.metrics(request.method());
+            return self.metrics(request.method()).await;
         }
         let holder = match self.holder(&request).await {
             Ok(holder) => holder,
@@ -238,7 +242,7 @@ impl Router {
         let path = request.uri().path();
         // Security: the metrics name every root, so a client that may only see some roots gets none.
         if path == "/metrics" && !is_named(holder.as_ref()) {
-            return self.metrics(request.method());
+            return self.metrics(request.method()).await;
         }
         let endpoint = self.endpoint(path);
         let served =
@@ -431,11 +435,13 @@ impl Router {
         tokens.is_some_and(|tokens| tokens.holder(request.headers()).is_ok())
     }
 
-    fn metrics(&self, method: &Method) -> HttpReply {
+    async fn metrics(&self, method: &Method) -> HttpReply {
         if method != Method::GET && method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
         let admission = self.admission.now();
+        // Quotas and histories are read from disk, and in a cluster from the file server.
+        let roots = RootFigures::of_all(&self.looks, &admission).await;
         let (running, waiting) = admission.busy();
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let page = metrics::page(&metrics::Snapshot {
@@ -453,9 +459,8 @@ impl Router {
             sessions: self.gauges.sessions(),
             running,
             waiting,
-            roots: root_figures(&admission),
+            roots,
             process: ProcessSnapshot::of(&self.process),
-            histories: histories(&admission),
             held_bytes: admission.byte_budget().bytes_held(),
             search_memory: admission.search_memory().usage(),
             cache: self
@@ -473,30 +478,6 @@ impl Router {
 /// Whether the settings name the sender of a request.
 fn is_named(holder: Option<&Holder>) -> bool {
     holder.is_some_and(|holder| holder.client.is_some())
-}
-
-/// The roots that keep a history.
-fn histories(admission: &Admission) -> Vec<(String, sandbox::HistoryCounts)> {
-    let roots = admission.deployment().roots.iter();
-    let counts = roots.filter_map(|grant| {
-        let root = grant.root.current()?;
-        Some((grant.name.clone(), root.history()?.counts()))
-    });
-    counts.collect()
-}
-
-/// The roots, whether their directories are there, and what they hold.
-fn root_figures(admission: &Admission) -> Vec<RootFigures> {
-    let roots = admission.deployment().roots.iter();
-    let figures = roots.map(|grant| {
-        let current = grant.root.current();
-        RootFigures {
-            name: grant.name.clone(),
-            is_up: current.is_some(),
-            quota: current.and_then(|root| root.quota_use()),
-        }
-    });
-    figures.collect()
 }
 
 fn health(method: &Method) -> HttpReply {
