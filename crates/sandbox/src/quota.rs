@@ -5,7 +5,7 @@
 //! quota, however many run at once. While a walk and changes overlap, the account may be too high until the next walk.
 
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,11 @@ use crate::error::{Error, Result};
 use crate::leftovers;
 use crate::live_root::LiveRoot;
 use crate::metadata::{FileKind, Metadata};
+use crate::name::Name;
 use crate::replace::UnnamedFiles;
 use crate::syscall::{self, SysResult};
 use crate::together::{AccountRecord, LockedRecord, SharedAccount};
-use crate::walk::{WalkOptions, Walker};
+use crate::walk::{WalkItem, WalkOptions, Walker};
 
 /// How long a change waits for the first walk.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -394,7 +395,11 @@ impl Ledger {
         let top = syscall::reopen_dir_unchecked(self.top.as_fd())
             .map_err(|errno| Error::from_errno("open", ".", errno))?;
         let top = Dir::new(top, Vec::new(), share);
-        measure(top, self.quota.max_bytes.is_some(), &|| false)
+        let caches = match self.shared {
+            Some(_) => Caches::Passed,
+            None => Caches::Trusted,
+        };
+        count(top, self.quota.max_bytes.is_some(), caches, &|| false)
     }
 
     fn balance_if_due(&self) {
@@ -426,11 +431,39 @@ fn taken_by_others(account: &Account, own: Option<&Reservation>) -> Amount {
     account.used.plus(reserved)
 }
 
+/// Whether a count believes what this machine remembers of a file server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caches {
+    Trusted,
+    /// What other machines did a moment ago counts too.
+    Passed,
+}
+
+impl Caches {
+    /// Asks the file server about an entry, if that has to be. One that cannot be asked is counted as it is known.
+    fn pass(self, dir: BorrowedFd<'_>, name: &Name) {
+        if self == Caches::Passed {
+            let _ = syscall::sync_entry_unchecked(dir, name);
+        }
+    }
+}
+
 /// Counts what is below a directory; adds sizes only if `sizes` is set.
 pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<Amount> {
+    count(top, sizes, Caches::Trusted, stop)
+}
+
+fn count(top: Dir, sizes: bool, caches: Caches, stop: &dyn Fn() -> bool) -> Result<Amount> {
+    if caches == Caches::Passed {
+        let _ = syscall::sync_attributes_unchecked(top.fd());
+    }
     let mut walker = Walker::with_temporary(top, WalkOptions::default());
     let mut all = Amount::default();
-    while let Some(item) = walker.next(&mut |_| true) {
+    let mut enters = |directory: &WalkItem| {
+        caches.pass(directory.dir.fd(), &directory.name);
+        true
+    };
+    while let Some(item) = walker.next(&mut enters) {
         if stop() {
             return Err(Error::Stopped);
         }
@@ -444,7 +477,10 @@ pub(crate) fn measure(top: Dir, sizes: bool, stop: &dyn Fn() -> bool) -> Result<
             continue;
         }
         let size = match item.kind {
-            FileKind::File if sizes => item.dir.stat(&item.name).map_or(0, |file| file.size),
+            FileKind::File if sizes => {
+                caches.pass(item.dir.fd(), &item.name);
+                item.dir.stat(&item.name).map_or(0, |file| file.size)
+            }
             _ => 0,
         };
         all = all.plus(Amount {

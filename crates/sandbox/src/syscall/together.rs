@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{self as sys, AtFlags, FlockOperation};
 
 use super::{Errno, SysResult, before};
+use crate::name::Name;
 
 /// How a file is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +79,13 @@ pub(crate) fn sync_attributes_unchecked(dir: BorrowedFd<'_>) -> SysResult<()> {
     before("statx");
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     sys::statx(dir, c"", flags, sys::StatxFlags::BASIC_STATS).map(drop)
+}
+
+/// Asks the file server itself about an entry, so that what is known of it next is what it is now.
+pub(crate) fn sync_entry_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<()> {
+    before("statx");
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_FORCE_SYNC;
+    sys::statx(dir, name.as_c_str(), flags, sys::StatxFlags::BASIC_STATS).map(drop)
 }
 
 /// Fails if the process may not change the entries of the directory of a descriptor.
