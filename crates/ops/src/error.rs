@@ -460,9 +460,13 @@ fn refusal_kind(refusal: &UndoRefusal) -> ErrorKind {
         UndoRefusal::Conflict { .. }
         | UndoRefusal::AlreadyUndone(_)
         | UndoRefusal::Together(_)
+        | UndoRefusal::Alone(_)
         | UndoRefusal::UnderWay => ErrorKind::VersionConflict,
-        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => ErrorKind::PermissionDenied,
+        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } | UndoRefusal::OtherEnd => {
+            ErrorKind::PermissionDenied
+        }
         UndoRefusal::Failed { .. } => ErrorKind::Io,
+        UndoRefusal::Elsewhere { refusal, .. } => refusal_kind(refusal),
     }
 }
 

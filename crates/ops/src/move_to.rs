@@ -169,15 +169,9 @@ impl Move {
         if !is_inside && context.consent.is_limited() {
             planned += Planned::removing(files_at(ends, context)?);
         }
-        let change = context.change(planned)?;
-        // Neither root's history can take back a move between two alone.
-        let change = if is_inside {
-            change
-        } else {
-            change.irrevocable()
-        };
         act(&Moving {
-            change,
+            change: context.change(planned)?,
+            is_inside,
             source,
             metadata: ends.metadata,
             target: &target,
@@ -274,6 +268,8 @@ pub(crate) struct Moving<'a, 'root> {
     asked: OnExisting,
     /// Both ends are the same place.
     is_same: bool,
+    /// Both ends are in one root.
+    is_inside: bool,
     cancel: &'a Cancel,
 }
 
@@ -287,6 +283,16 @@ impl Moving<'_, '_> {
             Err(error @ sandbox::Error::AlreadyExists { .. }) => Err(self.occupied(error)),
             Err(error) => Err(context.cancel.explain(error)),
             Ok(()) => Ok(Some(self.outcome(None))),
+        }
+    }
+
+    /// The change of a move that copies. Between two roots no single step decides whether it was made, so that their
+    /// histories could not take it back together.
+    fn copying(&self) -> Change {
+        if self.is_inside {
+            self.change.clone()
+        } else {
+            self.change.irrevocable()
         }
     }
 
@@ -350,7 +356,7 @@ impl Moving<'_, '_> {
                 path: self.source.located.path(),
             });
         }
-        Ok(self.change.unlink(self.source.located)?)
+        Ok(self.copying().unlink(self.source.located)?)
     }
 
     /// The failure to remove the source of a copy that is whole.
@@ -377,7 +383,7 @@ impl Moving<'_, '_> {
     fn copy_file(&self, context: &Context) -> Result<(CopyTally, Metadata)> {
         let open = self.source.located.open_file()?;
         // Synced whatever the process's durability setting, because the source is removed next.
-        let change = self.change.synced().with_more_parts();
+        let change = self.copying().synced().with_more_parts();
         let staged = change.stage_moved(self.target, self.on_existing)?;
         let mut copy = FileCopy::begin(staged, open, Attributes::All)?;
         copy.run(&context.cancel)?;
@@ -397,7 +403,7 @@ impl Moving<'_, '_> {
     }
 
     fn copy_link(&self) -> Result<CopyTally> {
-        let change = self.change.synced();
+        let change = self.copying().synced();
         let (Some(from), Some(to)) = (self.source.located.name(), self.target.name()) else {
             return Err(Error::RootProtected);
         };

@@ -69,9 +69,9 @@ pub use dir::{Dir, DirEntry};
 pub use error::{Error, PathFault, Result};
 pub use hidden_tree::HiddenTree;
 pub use history::{
-    Author, BrokenChain, ChangeRecord, History, HistoryCounts, HistoryFigures, HistoryPlace,
-    HistorySettings, InPlace, Ledger, ListedChange, Mention, Part, PartKind, Past, Pruned,
-    Recovered, UndoFault, change_id, parse_change_id,
+    Author, BrokenChain, ChangeRecord, CrossedEnd, CrossingFault, History, HistoryCounts,
+    HistoryFigures, HistoryPlace, HistorySettings, InPlace, Ledger, ListedChange, Mention, Part,
+    PartKind, Past, Pruned, Recovered, UndoFault, change_id, parse_change_id,
 };
 pub use landlock::{Exception, ExceptionRights, Landlock, LandlockError, Protection, lock_in};
 pub use link::LinkTarget;

@@ -281,6 +281,11 @@ impl Ledger {
         self.lock().exchange(amount, Amount::default());
     }
 
+    /// Counts anew before the next change, because changes were taken back past the account.
+    pub(crate) fn distrust(&self) {
+        self.lock().walks = 0;
+    }
+
     /// Locks the account if there is room for the new amount in place of the old one and of the change's own reservation.
     /// Before it refuses, it walks again.
     fn with_room(

@@ -291,7 +291,10 @@ pub(crate) fn violation(failure: &Failure) -> Option<RefusedAttempt<'_>> {
         | Failure::ToolNotAllowed { .. }
         | Failure::ReadOnly { .. } => Some(RefusedAttempt::default()),
         Failure::Operation(ops::Error::UndoRefused(refusal)) => {
-            let is_forbidden = matches!(**refusal, ops::UndoRefusal::Forbidden { .. });
+            let is_forbidden = matches!(
+                **refusal,
+                ops::UndoRefusal::Forbidden { .. } | ops::UndoRefusal::OtherEnd
+            );
             is_forbidden.then(RefusedAttempt::default)
         }
         Failure::Guide(guide::Error::Violation {

@@ -334,6 +334,7 @@ impl<'call> Dispatch<'call> {
                 all.position(|grant| std::ptr::eq(grant, *first))
             }),
             roots,
+            other_roots: self.other_roots(),
             root_infos: Arc::clone(&entry.root_infos),
             replies: self.halves(),
             text_form: deployment.text,
@@ -348,6 +349,27 @@ impl<'call> Dispatch<'call> {
             found_paths: subject.found.clone(),
         };
         Ok((Box::new(call), prepared))
+    }
+
+    /// The other roots in which the client may use the tool, if its work can reach them. Roots that ask a person first are
+    /// left out, because only a call that names such a root can ask.
+    fn other_roots(self) -> Vec<ops::OtherRoot> {
+        let definition = self.entry.tool.definition();
+        if !definition.roots.iter().any(|root| root.and_others) {
+            return Vec::new();
+        }
+        let grants = self.admission.deployment().roots.iter();
+        let grants = grants.zip(self.entry.root_infos.iter());
+        let others = grants.filter_map(|(grant, info)| {
+            let may_use = info.allowed_tools.contains(&definition.name) && !info.read_only;
+            let root = grant.root.current()?;
+            (may_use && grant.confirm.is_none()).then(|| ops::OtherRoot {
+                name: info.name.clone(),
+                root,
+                tools: info.allowed_tools.clone(),
+            })
+        });
+        others.collect()
     }
 
     /// Notes who makes the call, for the history of its changes.

@@ -206,6 +206,8 @@ pub struct RootUse {
     pub path: &'static str,
     /// What is done there.
     pub access: PlaceAccess,
+    /// The work may also reach other roots in which the client may use the tool.
+    pub and_others: bool,
 }
 
 impl RootUse {
@@ -216,6 +218,15 @@ impl RootUse {
     /// The usual `root` and `path` of a tool that removes something.
     pub const REMOVE: RootUse = RootUse::named("root", "path", PlaceAccess::Remove);
 
+    /// The same for work that may also reach other roots.
+    #[must_use]
+    pub const fn and_others(self) -> RootUse {
+        RootUse {
+            and_others: true,
+            ..self
+        }
+    }
+
     /// A root named by an argument.
     #[must_use]
     pub const fn named(root: &'static str, path: &'static str, access: PlaceAccess) -> RootUse {
@@ -223,6 +234,7 @@ impl RootUse {
             root: RootSource::Argument(root),
             path,
             access,
+            and_others: false,
         }
     }
 
@@ -233,6 +245,7 @@ impl RootUse {
             root: RootSource::HostPath(path),
             path,
             access,
+            and_others: false,
         }
     }
 
@@ -243,6 +256,7 @@ impl RootUse {
             root: RootSource::Home,
             path,
             access,
+            and_others: false,
         }
     }
 }
@@ -279,6 +293,8 @@ pub struct Call {
     /// Limits, deadline, cancellation and progress, for operations.
     pub context: Context,
     pub(crate) roots: Vec<Arc<Root>>,
+    /// The other roots that the work may reach.
+    pub(crate) other_roots: Vec<ops::OtherRoot>,
     /// The index of the first of them among all roots.
     pub(crate) root_index: Option<usize>,
     pub(crate) root_infos: Arc<[RootInfo]>,

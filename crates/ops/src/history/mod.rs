@@ -1,5 +1,6 @@
 //! The changes of a root: who made them, what they did, and how they are undone.
 
+mod crossed;
 mod effect;
 mod moment;
 mod restore;
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::place::Place;
 use effect::Effects;
 
+pub use crossed::OtherRoot;
 pub use moment::{Diff, Moment, compare_at};
 pub use restore::{Restore, Restored};
 pub use undo::{Undo, UndoBy, UndoRefusal, UndoTarget, Undone};

@@ -61,6 +61,7 @@ fn undo_by(
     let context = of_client(account);
     let undo = Undo {
         root: Arc::clone(root),
+        others: Vec::new(),
         target,
         by,
         forbids: |_, _| false,

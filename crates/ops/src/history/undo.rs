@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sandbox::{ChangeRecord, InPlace, Ledger, Mention, PartKind, Root, UndoFault, is_within};
 
+use super::crossed::{OtherRoot, require_alone};
 use super::effect::Effects;
 use super::moment::{self, Diff};
 use super::seen::{is_seen, is_wholly_seen, seen_part};
@@ -62,6 +63,8 @@ impl UndoBy {
 pub struct Undo {
     /// The root.
     pub root: Arc<Root>,
+    /// The other roots in which the client may take changes back: a move between two is taken back in both.
+    pub others: Vec<OtherRoot>,
     /// Which changes.
     pub target: UndoTarget,
     /// Who asks.
@@ -114,6 +117,17 @@ pub enum UndoRefusal {
         /// The path.
         path: String,
     },
+    /// It moved something between two roots, and is taken back alone.
+    Alone(u64),
+    /// It moved something between two roots, and the client may not take it back in the other.
+    OtherEnd,
+    /// The other of two roots refuses.
+    Elsewhere {
+        /// The name of that root.
+        root: String,
+        /// Why.
+        refusal: Box<UndoRefusal>,
+    },
     /// It is not finished yet.
     UnderWay,
     /// The system refused a step, and everything is as it was before.
@@ -144,9 +158,15 @@ impl Operation for Undo {
 impl Undo {
     /// On behalf of the operator: may undo anything.
     #[must_use]
-    pub fn by_operator(root: Arc<Root>, target: UndoTarget, is_rehearsal: bool) -> Undo {
+    pub fn by_operator(
+        root: Arc<Root>,
+        others: Vec<OtherRoot>,
+        target: UndoTarget,
+        is_rehearsal: bool,
+    ) -> Undo {
         Undo {
             root,
+            others,
             target,
             by: UndoBy::Anyone,
             forbids: |_, _| false,
@@ -164,6 +184,14 @@ impl Undo {
                 Ok(chosen) => chosen,
                 Err(refusal) => return Ok(Err(refusal)),
             };
+            if let [one] = chosen.as_slice()
+                && one.crossing_part().is_some()
+            {
+                match self.judged_crossing(one, context)? {
+                    Some(judged) => return Ok(judged),
+                    None => continue,
+                }
+            }
             let keys = || lock_keys(&self.root, &chosen);
             let (lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
             // Another call may have undone them while this one waited.
@@ -192,6 +220,19 @@ impl Undo {
         Ok(Err(UndoRefusal::UnderWay))
     }
 
+    pub(super) fn ledger(&self) -> Option<Ledger<'_>> {
+        Some(self.root.history()?.ledger())
+    }
+
+    /// The changes that are meant, by what is written down.
+    pub(super) fn choose_of(
+        &self,
+        ledger: &Ledger<'_>,
+    ) -> std::result::Result<Vec<ChangeRecord>, UndoRefusal> {
+        let history = self.root.history().ok_or(UndoRefusal::NoHistory)?;
+        self.choose(ledger, history)
+    }
+
     fn choose(
         &self,
         ledger: &Ledger<'_>,
@@ -207,6 +248,7 @@ impl Undo {
             return Err(UndoRefusal::NothingLeft);
         }
         self.judge(&chosen, history)?;
+        require_alone(&chosen)?;
         Ok(chosen)
     }
 
@@ -298,8 +340,12 @@ impl Undo {
             let is_whole = is_wholly_seen(&self.root, record);
             let is_forbidden = |kind| !is_whole || (self.forbids)(&self.tools, kind);
             let seen = seen_part(&self.root, record.clone());
-            if let Some(part) = seen.made().find(|part| is_forbidden(part.kind)) {
-                let (kind, path) = (part.kind, part.path.clone());
+            let kind = |part: &sandbox::Part| match part.other_history() {
+                Some(_) => PartKind::Move,
+                None => part.kind,
+            };
+            if let Some(part) = seen.made().find(|part| is_forbidden(kind(part))) {
+                let (kind, path) = (kind(part), part.path.clone());
                 return Err(UndoRefusal::Forbidden { kind, path });
             }
         }
@@ -308,7 +354,11 @@ impl Undo {
 
     /// Finds a later change inside a tree that the undo would remove with it, although it was not asked to undo that
     /// change.
-    fn changed_inside(&self, ledger: &Ledger<'_>, chosen: &[ChangeRecord]) -> Option<String> {
+    pub(super) fn changed_inside(
+        &self,
+        ledger: &Ledger<'_>,
+        chosen: &[ChangeRecord],
+    ) -> Option<String> {
         let trees = chosen.iter().flat_map(|record| {
             let trees = record.made().filter(|part| part.makes_tree());
             trees.map(|part| (record.number, part.path.as_str()))
@@ -338,7 +388,7 @@ impl Undo {
         })
     }
 
-    fn refusal(
+    pub(super) fn refusal(
         &self,
         fault: UndoFault,
         ledger: &Ledger<'_>,
@@ -350,9 +400,25 @@ impl Undo {
                 path: (!path.is_empty()).then_some(path),
             },
             UndoFault::Failed { path, reason } => UndoRefusal::Failed { path, reason },
+            UndoFault::Unsynced { path, reason } => return Err(Error::Unsynced { path, reason }),
             UndoFault::Denied { path } => return Err(Error::PermissionDenied { path }),
             UndoFault::NotGranted { path, right } => {
                 return Err(Error::NotGranted { path, right });
+            }
+            UndoFault::OverQuota {
+                path,
+                limit,
+                most,
+                used,
+                needed,
+            } => {
+                return Err(Error::QuotaExceeded {
+                    path,
+                    limit,
+                    most,
+                    used,
+                    needed,
+                });
             }
             UndoFault::Conflict { path, found } => {
                 let is_chosen = |number| chosen.iter().any(|record| record.number == number);
@@ -390,7 +456,7 @@ fn path_inside(record: &ChangeRecord, tree: &str) -> Option<String> {
 }
 
 /// What the undo does to existing files.
-fn planned(chosen: &[ChangeRecord]) -> Planned {
+pub(super) fn planned(chosen: &[ChangeRecord]) -> Planned {
     let mut planned = Planned::NOTHING;
     for part in chosen.iter().flat_map(ChangeRecord::made) {
         planned += match part.kind {
@@ -405,7 +471,7 @@ fn planned(chosen: &[ChangeRecord]) -> Planned {
 }
 
 /// What has to be locked: every path of the changes, directories with all below them.
-fn lock_keys(root: &Root, chosen: &[ChangeRecord]) -> Vec<LockKey> {
+pub(super) fn lock_keys(root: &Root, chosen: &[ChangeRecord]) -> Vec<LockKey> {
     let parts = chosen.iter().flat_map(|record| &record.parts);
     let mut keys: Vec<LockKey> = Vec::new();
     for part in parts {

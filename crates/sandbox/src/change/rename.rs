@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Change, EntryRef, OnExisting, Parents};
 use crate::error::{Error, PathFault, Result};
-use crate::history::{Part, PartKind};
+use crate::history::{Part, PartKind, RenameAcross};
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
@@ -33,6 +33,17 @@ impl Change {
         on_existing: OnExisting,
         stop: &dyn Fn() -> bool,
     ) -> Result<()> {
+        self.rename_refilling(from, to, (on_existing, None), stop)
+    }
+
+    /// The same; something that is kept takes the place of what goes to another root, if that is wanted.
+    pub(crate) fn rename_refilling(
+        &self,
+        from: &Located<'_>,
+        to: &Located<'_>,
+        (on_existing, refill): (OnExisting, Option<&Name>),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let (name, _, metadata) = from.entry()?;
         if from.contains(to) && !to.contains(from) {
             return Err(Error::IntoItself {
@@ -47,6 +58,11 @@ impl Change {
         from.check_whole(Some(to), stop)?;
         from.judge(Right::Remove)?;
         let weight = weight_for(from, to, stop)?;
+        let room = refill.map(|object| from.root().reserve_object(object, &from.path()));
+        let room = room.transpose()?.flatten();
+        // Before directories are made, so that they are a part of it.
+        let joint = self.begin_joint(from, to);
+        let joint = joint.map_err(|errno| from.failed("open", errno))?;
         let (parent, to_name) = self.ready_parent(to, Parents::Create)?;
         let to_dir = parent.as_ref().map_or(to.parent(), NewDirs::innermost);
         let (source, target) = ((from.parent(), name), (to_dir, to_name));
@@ -61,11 +77,23 @@ impl Change {
                 let (from, to) = ((source, from.path()), (target, to.path()));
                 return self.move_kept(observers, from, to, &plain);
             }
-            self.moved_to_other_root(from, to, &plain)
+            let across = RenameAcross {
+                source,
+                target,
+                on_existing,
+                refill,
+            };
+            match &joint {
+                Some(joint) => joint.rename(&across),
+                None => self.moved_to_other_root(from, to, &plain),
+            }
         };
         let renamed = observers.put(target, &path, || Ok(weight), None, rename)?;
         renamed.map_err(|errno| rename_failed(from, to, errno))?;
         from.root().observers().moved_away(weight);
+        if let Some((room, refilled)) = room {
+            room.settle(refilled);
+        }
         let synced = sync_to.finish().and_then(|()| sync_from.finish());
         if let Some(parent) = parent {
             parent.keep();
@@ -75,7 +103,7 @@ impl Change {
 }
 
 impl Change {
-    /// Moves an entry to another root. Neither history can undo that alone, so both record that.
+    /// Moves an entry to another root if one of them keeps no history: the other says that it cannot take that back.
     fn moved_to_other_root(
         &self,
         from: &Located<'_>,

@@ -32,6 +32,12 @@ impl ChangeRecord {
         self.made_parts().map(|(_, part)| part)
     }
 
+    /// The part that moved something to or from another root, if one did.
+    #[must_use]
+    pub fn crossing_part(&self) -> Option<&Part> {
+        self.made().find(|part| part.crossing.is_some())
+    }
+
     /// Forgets the parts that did not happen, and those that `keeps` does not let through.
     pub fn keep_made(&mut self, keeps: impl Fn(&Part) -> bool) {
         let made = self.made().filter(|part| keeps(part));

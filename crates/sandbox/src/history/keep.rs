@@ -139,14 +139,17 @@ impl Way {
 }
 
 /// A part that is about to happen.
-struct Keeping<'a> {
+pub(super) struct Keeping<'a> {
     change: &'a Change,
-    store: &'a Store,
+    pub(super) store: &'a Store,
     slot: PartSlot,
 }
 
 impl<'a> Keeping<'a> {
-    fn begin(change: &'a Change, history: &'a Arc<History>) -> SysResult<Option<Keeping<'a>>> {
+    pub(super) fn begin(
+        change: &'a Change,
+        history: &'a Arc<History>,
+    ) -> SysResult<Option<Keeping<'a>>> {
         let Some(store) = history.store() else {
             return Ok(None);
         };
@@ -158,16 +161,20 @@ impl<'a> Keeping<'a> {
         }))
     }
 
-    fn object(&self) -> EntryRef<'_> {
+    pub(super) fn object(&self) -> EntryRef<'_> {
         (self.store.objects(), &self.slot.object)
     }
 
-    fn object_name(&self) -> Option<String> {
+    pub(super) fn object_name(&self) -> Option<String> {
         Some(self.slot.object.shown().into_owned())
     }
 
     /// Records the part and makes it happen; if it fails, that is recorded too.
-    fn perform<T>(&self, part: Part, act: impl FnOnce() -> SysResult<T>) -> SysResult<T> {
+    pub(super) fn perform<T>(
+        &self,
+        part: Part,
+        act: impl FnOnce() -> SysResult<T>,
+    ) -> SysResult<T> {
         let index = self.write(part)?;
         act().inspect_err(|_| self.change.recorder().fail(&self.slot, index))
     }
@@ -551,7 +558,7 @@ impl Keeping<'_> {
     }
 
     /// Keeps a copy or link of an entry before it is replaced. Returns whether that worked.
-    fn keep_beside(&self, entry: EntryRef<'_>, old: &Metadata) -> SysResult<bool> {
+    pub(super) fn keep_beside(&self, entry: EntryRef<'_>, old: &Metadata) -> SysResult<bool> {
         if old.links == 1 && syscall::link_unchecked(entry, self.object()).is_ok() {
             return Ok(true);
         }

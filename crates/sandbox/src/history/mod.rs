@@ -7,6 +7,7 @@
 
 mod chain;
 mod change_record;
+mod crossing;
 mod forget;
 mod index;
 mod journal;
@@ -28,6 +29,7 @@ mod tail;
 mod tests;
 mod undo;
 mod undo_ends;
+mod undo_fault;
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,6 +46,8 @@ use crate::together::Cluster;
 
 pub use self::chain::BrokenChain;
 pub use self::change_record::ChangeRecord;
+pub(crate) use self::crossing::RenameAcross;
+pub use self::crossing::{CrossedEnd, CrossingFault};
 pub(crate) use self::keep::{NewEntry, NotedPart};
 pub use self::ledger::{Ledger, ListedChange, Mention};
 pub use self::past::Past;
@@ -54,7 +58,7 @@ pub(crate) use self::recorder::CallChanges;
 pub(crate) use self::tail::tail_of;
 
 pub use self::recovery::Recovered;
-pub use self::undo::{InPlace, UndoFault};
+pub use self::undo_fault::{InPlace, UndoFault};
 
 /// Where the history of a root is, and how much of it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,10 +121,10 @@ struct Counts {
     undone: AtomicU64,
 }
 
-/// The figures of a history that cost nothing to know.
+/// The figures of a history that cost little to know.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
-    /// The changes that are kept, about.
+    /// The changes that are kept.
     pub changes: u64,
     /// The bytes of old content, as of the last look of this process.
     pub bytes: u64,
@@ -172,16 +176,20 @@ impl History {
         })
     }
 
+    /// Tells this history from those of other roots.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.header.key()
+    }
+
     /// Figures that are cheap enough to be read often.
     #[must_use]
     pub fn counts(&self) -> HistoryCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &self.counts;
-        let kept = self.existing_store().map_or(0, |store| {
-            (store.last_number() + 1).saturating_sub(store.oldest_kept().max(1))
-        });
         HistoryCounts {
-            changes: kept,
+            // A move between roots skips numbers, so numbers are not a count.
+            changes: self.ledger().kept_count(),
             bytes: of(&counts.bytes),
             pruned: of(&counts.pruned),
             undone: of(&counts.undone),

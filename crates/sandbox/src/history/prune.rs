@@ -23,7 +23,7 @@ use crate::metadata::FileKind;
 use crate::name::Name;
 use crate::quota::{Amount, measure};
 use crate::replace::UnnamedFiles;
-use crate::syscall::{self, SysResult};
+use crate::syscall::{self, Errno, SysResult};
 use crate::together::DeadReplica;
 
 /// How long a change without an end may be under way.
@@ -76,10 +76,9 @@ impl History {
             return HistoryFigures::default();
         };
         let ledger = self.ledger();
-        let mut kept = ledger.all().filter(is_kept);
-        let oldest = kept.next();
+        let oldest = ledger.all().find(is_kept);
         HistoryFigures {
-            changes: u64::from(oldest.is_some()) + kept.count() as u64,
+            changes: ledger.kept_count(),
             bytes: self.measure_all(store, &ledger).unwrap_or_default(),
             oldest_ms: oldest.and_then(|oldest| oldest.time()),
         }
@@ -240,6 +239,13 @@ fn oldest_after(ledger: &Ledger<'_>, known: u64, doomed: &BTreeSet<u64>) -> u64 
         next = change.number() + 1;
     }
     next
+}
+
+impl Ledger<'_> {
+    /// How many changes there are of which nothing was pruned.
+    pub(super) fn kept_count(&self) -> u64 {
+        self.all().filter(is_kept).count() as u64
+    }
 }
 
 /// Tells whether nothing of a change was pruned.
@@ -422,9 +428,7 @@ impl History {
         if let Some(known) = self.tree_sizes().get(name) {
             return *known;
         }
-        let top = objects_dir(store).and_then(|dir| dir.open_dir(name).ok());
-        let measured = top.and_then(|top| measure(top, true, &|| false).ok());
-        let bytes = measured.map_or(0, |amount| amount.bytes);
+        let bytes = store.amount_of(name).map_or(0, |amount| amount.bytes);
         self.tree_sizes().insert(name.clone(), bytes);
         bytes
     }
@@ -433,6 +437,25 @@ impl History {
         self.tree_sizes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store {
+    /// What an object takes of a quota, with all that is in it.
+    pub(super) fn amount_of(&self, object: &Name) -> SysResult<Amount> {
+        let metadata = syscall::stat_at_unchecked(self.objects(), object)?;
+        let own = Amount::of(&metadata);
+        if !metadata.is_directory() {
+            return Ok(own);
+        }
+        let top = plain_dir(self.objects())?.open_dir(object);
+        let below = top.and_then(|top| measure(top, true, &|| false));
+        below.map(|below| own.plus(below)).map_err(|_| Errno::IO)
+    }
+
+    /// Tells whether an object may still be there.
+    pub(super) fn keeps(&self, object: &Name) -> bool {
+        syscall::stat_at_unchecked(self.objects(), object) != Err(Errno::NOENT)
     }
 }
 

@@ -134,6 +134,9 @@ pub struct Part {
     /// What an append added, or a cut took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tail: Option<Tail>,
+    /// Where else the change is written down, if it moves something between roots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) crossing: Option<Crossing>,
 }
 
 impl Part {
@@ -149,7 +152,14 @@ impl Part {
             source: None,
             lost: false,
             tail: None,
+            crossing: None,
         }
+    }
+
+    /// The history that has the other end of a move between roots.
+    #[must_use]
+    pub fn other_history(&self) -> Option<&str> {
+        self.crossing.as_ref().map(|other| other.history.as_str())
     }
 
     /// What the entry is or was, as far as a view judges it: a directory, or a file like everything else.
@@ -176,6 +186,24 @@ impl Part {
         let is_directory = |new: &Stamp| new.is_directory();
         self.kind == PartKind::Create && self.new.as_ref().is_some_and(is_directory)
     }
+}
+
+/// The other end of a move between roots. The history there has the change under the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Crossing {
+    pub(crate) way: CrossingWay,
+    /// The history of the other root.
+    pub(crate) history: String,
+    /// The path there.
+    pub(crate) path: String,
+}
+
+/// Whether something went to another root or came from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CrossingWay {
+    Went,
+    Came,
 }
 
 /// The end of a file that an append adds or a cut takes.

@@ -35,6 +35,8 @@ struct BegunChange {
     /// What was written down says by itself that no further part follows.
     is_closed: bool,
     has_ended: bool,
+    /// Another history has this change too, under this number.
+    is_joint: bool,
     /// What was written down and happened, if the call may have to take it back; each part with its index.
     parts: Vec<(u32, Part)>,
 }
@@ -80,8 +82,36 @@ impl CallChanges {
     /// The names of all changes that this call made.
     pub(crate) fn ids(&self) -> Vec<String> {
         let begun = self.lock();
+        let mut joint = None;
         let made = begun.iter().filter(|begun| begun.written > begun.failed);
-        made.map(|begun| change_id(begun.number)).collect()
+        made.filter(|begun| !begun.is_joint || joint.replace(begun.number) != Some(begun.number))
+            .map(|begun| change_id(begun.number))
+            .collect()
+    }
+
+    /// Begins one change in two histories, under one number; `false` if the call has begun another in one of them.
+    pub(crate) fn begin_joint(
+        &self,
+        one: (&Arc<History>, &Store),
+        other: (&Arc<History>, &Store),
+    ) -> SysResult<bool> {
+        let mut begun = self.lock();
+        let number = |history: &Arc<History>| {
+            let own = begun.iter().find(|begun| begun.is_in(history));
+            own.map(|own| own.number)
+        };
+        match (number(one.0), number(other.0)) {
+            (None, None) => {}
+            (known, theirs) => return Ok(known == theirs),
+        }
+        let number = one.1.next_joint_number(other.1)?;
+        for history in [one.0, other.0] {
+            begun.push(BegunChange {
+                is_joint: true,
+                ..BegunChange::new(history, number)
+            });
+        }
+        Ok(true)
     }
 
     /// Tells whether something was changed that cannot be undone.
@@ -95,17 +125,7 @@ impl CallChanges {
         let index = match begun.iter().position(|begun| begun.is_in(history)) {
             Some(index) => index,
             None => {
-                begun.push(BegunChange {
-                    history: Arc::clone(history),
-                    number: store.next_number(0)?,
-                    slots: 0,
-                    written: 0,
-                    failed: 0,
-                    lost: false,
-                    is_closed: false,
-                    has_ended: false,
-                    parts: Vec::new(),
-                });
+                begun.push(BegunChange::new(history, store.next_number(0)?));
                 begun.len() - 1
             }
         };
@@ -199,6 +219,21 @@ impl CallChanges {
 }
 
 impl BegunChange {
+    fn new(history: &Arc<History>, number: u64) -> BegunChange {
+        BegunChange {
+            history: Arc::clone(history),
+            number,
+            slots: 0,
+            written: 0,
+            failed: 0,
+            lost: false,
+            is_closed: false,
+            has_ended: false,
+            is_joint: false,
+            parts: Vec::new(),
+        }
+    }
+
     fn is_in(&self, history: &History) -> bool {
         std::ptr::eq(&*self.history, history)
     }

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use super::History;
 use super::change_record::ChangeRecord;
+use super::crossing::CrossingSeen;
 use super::journal::{self, FoundFile};
 use super::ledger::{Ledger, Mention};
-use super::record::{End, Part, PartKind, Stamp, Tail};
+use super::record::{Crossing, End, Part, PartKind, Stamp, Tail};
 use super::store::{Store, errno_of};
-use super::tail::hashes;
+use super::tail::begins_as;
 use super::undo::spot_of;
 use super::undo_ends::{read_tail, set_modified};
 use crate::change::{EntryRef, OnExisting, rename_entry};
@@ -181,7 +182,14 @@ impl Recovery<'_> {
             recovered.done += 1;
             return (End::Done, Vec::new());
         }
-        if let Some((_, lost)) = parts.iter().find(|(_, part)| part.lost) {
+        // What the other root's history has seen happen cannot be taken back here alone.
+        let has_crossed = |part: &Part| part.crossing.is_some() && self.is_in_place(part);
+        if parts.iter().any(|(_, part)| has_crossed(part)) {
+            recovered.done += 1;
+            return (End::Done, Vec::new());
+        }
+        let is_lost = |part: &Part| part.lost && part.crossing.is_none();
+        if let Some((_, lost)) = parts.iter().find(|(_, part)| is_lost(part)) {
             // What went entry by entry cannot come back.
             recovered.left.push(lost.path.clone());
             return (End::Done, Vec::new());
@@ -208,6 +216,9 @@ impl Recovery<'_> {
             _ => part.path.as_str(),
         };
         let there = self.look(path).ok().flatten();
+        if let Some(crossing) = &part.crossing {
+            return self.has_crossed(part, crossing, there.as_ref());
+        }
         let is_new = |there: &Metadata| is_of(part.new.as_ref(), there);
         match part.kind {
             PartKind::Replace => self.is_replaced(part, there.as_ref()),
@@ -228,6 +239,17 @@ impl Recovery<'_> {
                 there.is_some_and(|there| at == Some(there.size))
             }
         }
+    }
+
+    fn has_crossed(&self, part: &Part, crossing: &Crossing, there: Option<&Metadata>) -> bool {
+        let object = self.object(part).ok().flatten();
+        let object = object.map(|object| syscall::stat_at_unchecked(self.store.objects(), &object));
+        let seen = CrossingSeen {
+            there,
+            object: object.and_then(Result::ok),
+            next: self.next_found(&part.path),
+        };
+        seen.is_made(part, crossing.way)
     }
 
     /// Tells whether a file took the place of another. What it was meant to be is in the objects until then.
@@ -311,6 +333,8 @@ impl Recovery<'_> {
     fn take_back(&self, part: &Part) -> SysResult<()> {
         let is_done = self.is_in_place(part);
         match part.kind {
+            _ if part.crossing.is_some() && is_done => Err(Errno::BUSY),
+            _ if part.crossing.is_some() => self.stay(part),
             PartKind::Create if is_done => self.unmake(part),
             PartKind::Create => Ok(()),
             PartKind::Replace if is_done => self.exchange_back(part),
@@ -334,6 +358,19 @@ impl Recovery<'_> {
             PartKind::Append => self.repair_append(part),
             PartKind::Cut if is_done => self.append_again(part),
             PartKind::MakeDir | PartKind::RemoveDir | PartKind::Cut => Ok(()),
+        }
+    }
+
+    /// Reverts what was prepared for a move to or from another root.
+    fn stay(&self, part: &Part) -> SysResult<()> {
+        let held = self.object(part)?;
+        let held = held.map(|held| syscall::stat_at_unchecked(self.store.objects(), &held));
+        let is_leaving = part.source.is_some();
+        match held {
+            Some(Ok(held)) if is_leaving && is_of(part.old.as_ref(), &held) => {
+                self.exchange_back(part)
+            }
+            _ => self.clear_staged(part),
         }
     }
 
@@ -552,15 +589,4 @@ fn is_directory(stamp: Option<&Stamp>) -> bool {
 
 fn is_of(stamp: Option<&Stamp>, there: &Metadata) -> bool {
     stamp.is_some_and(|stamp| stamp.is_same_file(there))
-}
-
-/// Tells whether what is behind the old end of a file is the beginning of what an append added.
-fn begins_as(file: &File, tail: &Tail, size: u64) -> SysResult<bool> {
-    let part = Tail {
-        length: size - tail.at,
-        ..tail.clone()
-    };
-    let bytes = read_tail(file, &part)?;
-    let found = hashes(tail.at, &bytes, tail.step);
-    Ok(tail.hashes.get(..found.len()) == Some(found.as_slice()))
 }

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use super::change_record::ChangeRecord;
 use super::record::{Part, PartKind, Stamp};
-use super::undo::{InPlace, UndoFault, Undoing, conflict, gone, missing};
+use super::undo::Undoing;
+use super::undo_fault::{InPlace, UndoFault, conflict, gone, missing};
 
 /// What is at a path, if that is known.
 enum Seen {
@@ -43,7 +44,7 @@ impl Undoing<'_> {
 impl UndoRehearsal<'_> {
     fn step(&mut self, part: &Part, is_single: bool) -> Result<(), UndoFault> {
         let path = part.path.as_str();
-        if part.lost {
+        if part.lost || part.crossing.is_some() {
             return Err(gone(path));
         }
         match part.kind {

@@ -29,6 +29,8 @@ const PRIVATE_FILE: u32 = 0o600;
 const BESIDE: usize = 8;
 /// A history of a root that may be gone is kept at least this long, in seconds: a process may be about to open it.
 const LEAST_KEPT: u64 = 24 * 60 * 60;
+/// How often a number is looked for that is new in two histories, while others take numbers.
+const JOINT_TRIES: usize = 64;
 /// The version of the files.
 const VERSION: u32 = 1;
 
@@ -70,6 +72,15 @@ impl Header {
             history: VERSION,
             cluster: cluster.to_owned(),
             root: root.to_owned(),
+        }
+    }
+
+    /// Tells this history from all others.
+    pub(crate) fn key(&self) -> String {
+        let own = store_name(self, 0).map(|name| name.shown().into_owned());
+        match self {
+            Header::Own { .. } => own.unwrap_or_default(),
+            Header::Shared { cluster, .. } => format!("{cluster}/{}", own.unwrap_or_default()),
         }
     }
 
@@ -250,6 +261,23 @@ impl Store {
         let written = counter.write_all_at(format!("{number:020}").as_bytes(), 0);
         written.map_err(|error| errno_of(&error))?;
         Ok(number)
+    }
+
+    /// Takes a number that is new in both histories.
+    pub(crate) fn next_joint_number(&self, other: &Store) -> SysResult<u64> {
+        let mut number = self.next_number(0)?;
+        for _ in 0..JOINT_TRIES {
+            let theirs = other.next_number(number - 1)?;
+            if theirs == number {
+                return Ok(number);
+            }
+            // Whoever is behind catches up. What is skipped names no change.
+            number = self.next_number(theirs - 1)?;
+            if number == theirs {
+                return Ok(number);
+            }
+        }
+        Err(Errno::AGAIN)
     }
 
     /// The last number that was given.

@@ -1,8 +1,12 @@
 //! What an append added, in the form of its record: hashes up to the positions at which a write may stop.
 
+use std::fs::File;
+
 use sha2::{Digest, Sha256};
 
 use super::record::{Tail, hex};
+use super::undo_ends::read_tail;
+use crate::syscall::SysResult;
 
 /// How many hashes of an append are kept at most, for its repair after a crash.
 const TAIL_HASHES: u64 = 64;
@@ -22,7 +26,7 @@ pub(crate) fn tail_of(at: u64, bytes: &[u8]) -> Tail {
 }
 
 /// The hashes of what is before each multiple of `step` in the file, and of all of it.
-pub(super) fn hashes(at: u64, bytes: &[u8], step: u64) -> Vec<String> {
+fn hashes(at: u64, bytes: &[u8], step: u64) -> Vec<String> {
     let mut hasher = Sha256::new();
     let mut hashes = Vec::new();
     let mut rest = bytes;
@@ -36,4 +40,15 @@ pub(super) fn hashes(at: u64, bytes: &[u8], step: u64) -> Vec<String> {
         rest = behind;
     }
     hashes
+}
+
+/// Tells whether what is behind the old end of a file is the beginning of what an append added.
+pub(super) fn begins_as(file: &File, tail: &Tail, size: u64) -> SysResult<bool> {
+    let part = Tail {
+        length: size - tail.at,
+        ..tail.clone()
+    };
+    let bytes = read_tail(file, &part)?;
+    let found = hashes(tail.at, &bytes, tail.step);
+    Ok(tail.hashes.get(..found.len()) == Some(found.as_slice()))
 }

@@ -1,5 +1,6 @@
 //! Changes, undo, redo and recovery, on real directories.
 
+mod crossing;
 mod left;
 
 use std::collections::BTreeMap;

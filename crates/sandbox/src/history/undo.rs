@@ -12,65 +12,18 @@ use super::keep::NewEntry;
 use super::ledger::Ledger;
 use super::record::{Part, PartKind, Stamp, parse_change_id};
 use super::stamp::stamp_at;
+use super::undo_fault::{InPlace, UndoFault, conflict, denied, failed, gone, missing, refused};
 use super::{History, Store};
 use crate::change::{Change, Durability, EntryRef, OnExisting, rename_entry};
 use crate::dir::Dir;
 use crate::metadata::Metadata;
 use crate::name::{self, Name};
+use crate::quota::{self, Amount};
 use crate::resolve::reopen_resolved;
 use crate::rights::Right;
 use crate::root::Root;
 use crate::syscall::{self, Errno, SysResult};
 use crate::view::is_whole;
-
-/// Why a change cannot be undone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UndoFault {
-    /// Something is not as the change left it.
-    Conflict {
-        /// The path.
-        path: String,
-        /// What is there by now.
-        found: InPlace,
-    },
-    /// The old content is no longer kept, or never was.
-    Gone {
-        /// The path.
-        path: String,
-    },
-    /// The caller may not do that here.
-    NotGranted {
-        /// The path.
-        path: String,
-        /// The right that is missing.
-        right: Right,
-    },
-    /// A directory holds something that is hidden from the caller.
-    Denied {
-        /// The directory.
-        path: String,
-    },
-    /// The system refused a step.
-    Failed {
-        /// The path.
-        path: String,
-        /// Why.
-        reason: String,
-    },
-}
-
-/// What is now in the place of what a change left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InPlace {
-    /// Something else, or the same with another content.
-    Changed,
-    /// Nothing.
-    Missing,
-    /// The name should be free but is taken.
-    Occupied,
-    /// A directory that is not empty.
-    NotEmpty,
-}
 
 /// A directory inside the root and a name in it.
 pub(super) struct Spot {
@@ -114,19 +67,8 @@ impl Change {
         ledger: &Ledger<'_>,
         is_rehearsal: bool,
     ) -> Result<(), UndoFault> {
-        let gone = || UndoFault::Gone {
-            path: String::new(),
-        };
-        let history = root.history().ok_or_else(gone)?;
-        let store = history.store().ok_or_else(gone)?;
-        let undoing = Undoing {
-            change: &self.with_more_parts(),
-            root,
-            history,
-            store,
-            ledger,
-            copies: OnceCell::new(),
-        };
+        let change = self.with_more_parts();
+        let undoing = Undoing::of(&change, root, ledger).ok_or_else(|| gone(""))?;
         judge(root, records)?;
         undoing.rehearse(records)?;
         if is_rehearsal {
@@ -137,7 +79,7 @@ impl Change {
         let undone = records.iter().try_for_each(|record| undoing.run(record));
         let undone = undone.and_then(|()| undoing.sync());
         undone.inspect_err(|_| undoing.take_back())?;
-        history.count_undone(records.len() as u64);
+        undoing.history.count_undone(records.len() as u64);
         Ok(())
     }
 }
@@ -152,14 +94,19 @@ fn judge(root: &Root, records: &[ChangeRecord]) -> Result<(), UndoFault> {
             PartKind::Replace | PartKind::Append | PartKind::Cut => &[Right::Change],
             PartKind::Move => &[Right::Remove, Right::Create],
         };
-        for right in needed {
-            let path = || part.path.clone();
-            let judged = root.observers().judge(*right, &path);
-            judged.map_err(|_| UndoFault::NotGranted {
-                path: path(),
-                right: *right,
-            })?;
-        }
+        judge_part(root, part, needed)?;
+    }
+    Ok(())
+}
+
+pub(super) fn judge_part(root: &Root, part: &Part, needed: &[Right]) -> Result<(), UndoFault> {
+    for right in needed {
+        let path = || part.path.clone();
+        let judged = root.observers().judge(*right, &path);
+        judged.map_err(|_| UndoFault::NotGranted {
+            path: path(),
+            right: *right,
+        })?;
     }
     Ok(())
 }
@@ -191,6 +138,25 @@ fn kept_as(ledger: &Ledger<'_>, object: &str) -> Option<Stamp> {
     parts
         .find(|part| part.object.as_deref() == Some(object))?
         .old
+}
+
+impl<'a> Undoing<'a> {
+    /// `None` if the root keeps no history.
+    pub(super) fn of(
+        change: &'a Change,
+        root: &'a Root,
+        ledger: &'a Ledger<'a>,
+    ) -> Option<Undoing<'a>> {
+        let history = root.history()?;
+        Some(Undoing {
+            change,
+            root,
+            history,
+            store: history.store()?,
+            ledger,
+            copies: OnceCell::new(),
+        })
+    }
 }
 
 impl Undoing<'_> {
@@ -236,6 +202,9 @@ impl Undoing<'_> {
         for index in again {
             recorder.fail_in(self.history, number, index);
         }
+        if let Some(quota) = &self.root.observers().quota {
+            quota.distrust();
+        }
     }
 
     /// Writes the directories to disk in which something came or went.
@@ -265,7 +234,8 @@ impl Undoing<'_> {
 
     fn reverse(&self, part: &Part, is_single: bool) -> Result<(), UndoFault> {
         let path = part.path.as_str();
-        if part.lost {
+        // A move between roots is taken back in both.
+        if part.lost || part.crossing.is_some() {
             return Err(gone(path));
         }
         match part.kind {
@@ -329,10 +299,24 @@ impl Undoing<'_> {
         let plain = || syscall::unlink_unchecked(entry.0, entry.1);
         let shown = || path.to_owned();
         let observers = self.root.observers();
+        let below = self.weight_below(spot, path)?;
         let removed = observers.take_away(entry, || {
             self.change.remove_kept(observers, (entry, &shown), &plain)
         });
-        removed.map_err(|errno| failed(path, errno))
+        removed.map_err(|errno| failed(path, errno))?;
+        observers.moved_away(below);
+        Ok(())
+    }
+
+    /// What all that is in a directory takes of the root's quota, if it has one.
+    fn weight_below(&self, spot: &Spot, path: &str) -> Result<Amount, UndoFault> {
+        let there = self.look(spot, path)?;
+        let has_tree = there.is_some_and(|there| there.is_directory());
+        if !has_tree || self.root.observers().quota.is_none() {
+            return Ok(Amount::default());
+        }
+        let measured = quota::measure(self.open_dir(spot, path)?, true, &|| false);
+        measured.map_err(|error| refused(path, error))
     }
 
     fn put(
@@ -350,8 +334,7 @@ impl Undoing<'_> {
             let kind = syscall::stat_at_unchecked(object.0, object.1)?.kind;
             rename_entry(object, entry, on_existing, kind)
         };
-        let amount =
-            || syscall::stat_at_unchecked(object.0, object.1).map(|m| crate::Amount::of(&m));
+        let amount = || self.store.amount_of(object.1);
         let put = observers.put(entry, &shown, amount, None, || {
             let incoming = NewEntry::Object(object);
             self.change.put_kept(
@@ -364,18 +347,15 @@ impl Undoing<'_> {
         });
         match put {
             // Another process took it back at the same time.
-            Ok(Err(Errno::NOENT | Errno::AGAIN)) if amount() == Err(Errno::NOENT) => {
+            Ok(Err(Errno::NOENT | Errno::AGAIN)) if !self.store.keeps(object.1) => {
                 Err(conflict(path, InPlace::Changed))
             }
             Ok(put) => put.map_err(|errno| failed(path, errno)),
-            Err(error) => Err(UndoFault::Failed {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            }),
+            Err(error) => Err(refused(path, error)),
         }
     }
 
-    fn remove_dir(&self, path: &str, is_single: bool) -> Result<(), UndoFault> {
+    pub(super) fn remove_dir(&self, path: &str, is_single: bool) -> Result<(), UndoFault> {
         let spot = self.spot(path)?;
         if !self
             .look(&spot, path)?
@@ -425,7 +405,7 @@ impl Undoing<'_> {
         }
     }
 
-    fn require(
+    pub(super) fn require(
         &self,
         spot: &Spot,
         path: &str,
@@ -484,7 +464,7 @@ impl Undoing<'_> {
         stamp_at(self.entry(spot), there)
     }
 
-    fn require_nothing(&self, spot: &Spot, path: &str) -> Result<(), UndoFault> {
+    pub(super) fn require_nothing(&self, spot: &Spot, path: &str) -> Result<(), UndoFault> {
         match self.look(spot, path)? {
             Some(_) => Err(conflict(path, InPlace::Occupied)),
             None => Ok(()),
@@ -539,35 +519,5 @@ impl History {
     #[must_use]
     pub fn is_under_way(&self, number: u64) -> bool {
         self.journal.is_open(number)
-    }
-}
-
-pub(super) fn gone(path: &str) -> UndoFault {
-    UndoFault::Gone {
-        path: path.to_owned(),
-    }
-}
-
-fn denied(path: &str) -> UndoFault {
-    UndoFault::Denied {
-        path: path.to_owned(),
-    }
-}
-
-pub(super) fn missing(path: &str) -> UndoFault {
-    conflict(path, InPlace::Missing)
-}
-
-pub(super) fn conflict(path: &str, found: InPlace) -> UndoFault {
-    UndoFault::Conflict {
-        path: path.to_owned(),
-        found,
-    }
-}
-
-pub(super) fn failed(path: &str, errno: Errno) -> UndoFault {
-    UndoFault::Failed {
-        path: path.to_owned(),
-        reason: std::io::Error::from(errno).to_string(),
     }
 }

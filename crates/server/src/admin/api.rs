@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
-use ops::{ChangeFilter, Operation, Place, Restore, Undo, UndoTarget};
+use ops::{ChangeFilter, Operation, OtherRoot, Place, Restore, Undo, UndoTarget};
 use sandbox::{NamedRoot, Root, parse_change_id};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -248,7 +248,12 @@ impl AdminState {
         } = decoded(body)?;
         let (current, number) = (self.root(&root)?, numbered(&change)?);
         let context = self.operator().context();
-        let undo = Undo::by_operator(current, UndoTarget::Change(number), dry_run);
+        let undo = Undo::by_operator(
+            current,
+            self.other_roots(),
+            UndoTarget::Change(number),
+            dry_run,
+        );
         let notes = context.change_notes.clone();
         let undone = blocking(move || undo.run(&context)).await?;
         let undone = undone.map_err(|error| conflict(&root, &error));
@@ -327,6 +332,16 @@ impl AdminState {
     /// The limits of the operator's own calls.
     fn operator(&self) -> OperatorContext {
         OperatorContext::within(Arc::clone(&self.admission.now().deployment().limits))
+    }
+
+    /// All roots: a move between two is taken back in both.
+    fn other_roots(&self) -> Vec<OtherRoot> {
+        let admission = self.admission.now();
+        let grants = admission.deployment().roots.iter();
+        let roots = grants.filter_map(|grant| Some((grant.name.clone(), grant.root.current()?)));
+        roots
+            .map(|(name, root)| OtherRoot::of(name, root))
+            .collect()
     }
 
     fn root(&self, name: &str) -> Result<Arc<Root>, (StatusCode, String)> {

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use ops::{ChangeFilter, Operation, Part, PartKind, ToldChange, Undo, UndoTarget};
+use ops::{ChangeFilter, Operation, OtherRoot, Part, PartKind, ToldChange, Undo, UndoTarget};
 use sandbox::{BrokenChain, NamedRoot, Roots, change_id, parse_change_id};
 use serde_json::{Value, json};
 
@@ -59,7 +59,13 @@ pub(crate) fn run(
         HistoryRequest::Undo(request) => {
             let root = chosen(&roots, request.root.as_deref())?;
             let target = target(request)?;
-            undo(settings, root, target, request.dry_run, &mut report)
+            undo(
+                settings,
+                (&roots, root),
+                target,
+                request.dry_run,
+                &mut report,
+            )
         }
     }
 }
@@ -262,12 +268,14 @@ fn prune(roots: &Roots, report: &mut Report<'_, impl Write>) -> Result<()> {
 
 fn undo(
     settings: &Settings,
-    root: &NamedRoot,
+    (roots, root): (&Roots, &NamedRoot),
     target: UndoTarget,
     is_rehearsal: bool,
     report: &mut Report<'_, impl Write>,
 ) -> Result<()> {
-    let undo = Undo::by_operator(Arc::clone(&root.root), target, is_rehearsal);
+    let all = roots.iter();
+    let all = all.map(|other| OtherRoot::of(other.name.clone(), Arc::clone(&other.root)));
+    let undo = Undo::by_operator(Arc::clone(&root.root), all.collect(), target, is_rehearsal);
     let context = OperatorContext::new(settings).context();
     let undone = match undo.run(&context) {
         Ok(undone) => undone,

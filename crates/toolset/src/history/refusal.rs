@@ -29,9 +29,13 @@ pub(crate) fn refusal_code(refusal: &UndoRefusal) -> &'static str {
         UndoRefusal::Conflict { .. }
         | UndoRefusal::AlreadyUndone(_)
         | UndoRefusal::Together(_)
+        | UndoRefusal::Alone(_)
         | UndoRefusal::UnderWay => VERSION_CONFLICT,
-        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } => PERMISSION_DENIED,
+        UndoRefusal::Foreign(_) | UndoRefusal::Forbidden { .. } | UndoRefusal::OtherEnd => {
+            PERMISSION_DENIED
+        }
         UndoRefusal::Failed { .. } => IO_ERROR,
+        UndoRefusal::Elsewhere { refusal, .. } => refusal_code(refusal),
     }
 }
 
@@ -81,9 +85,20 @@ pub fn refusal_words(refusal: &UndoRefusal) -> String {
             named(record)
         ),
         UndoRefusal::Forbidden { kind, path } => forbidden(*kind, path),
-        UndoRefusal::UnderWay => {
-            "the change is still in progress; try again in a moment".to_owned()
+        UndoRefusal::Alone(change) => format!(
+            "{} moved something to or from another root, which is undone by itself: undo it with change, \
+             after what came later and before the others; nothing was undone",
+            change_id(*change)
+        ),
+        UndoRefusal::OtherEnd => {
+            "it moved something to or from another root, where you may not undo it; \
+             nothing was undone"
+                .to_owned()
         }
+        UndoRefusal::Elsewhere { root, refusal } => {
+            format!("in the root {root}: {}", refusal_words(refusal))
+        }
+        UndoRefusal::UnderWay => "the change is still under way; try again in a moment".to_owned(),
         UndoRefusal::Failed { path, reason } => format!("{path}: {reason}; nothing was undone"),
     }
 }

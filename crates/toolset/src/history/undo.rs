@@ -148,6 +148,7 @@ impl<T: UndoTool> Tool for UndoChanges<T> {
         let is_rehearsal = request.dry_run.unwrap_or(false);
         let undo = Undo {
             root: call.root()?,
+            others: call.other_roots.clone(),
             target,
             by: undo_by(&call.caller),
             forbids: forbids::<T>,

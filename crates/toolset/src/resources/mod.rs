@@ -41,6 +41,7 @@ const ONE_ROOT: &[RootUse] = &[RootUse {
     root: RootSource::NamedHome("root"),
     path: "path",
     access: PlaceAccess::Read,
+    and_others: false,
 }];
 
 /// The methods of a set whose files are resources.

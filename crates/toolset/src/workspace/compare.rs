@@ -52,6 +52,7 @@ impl Tool for CompareTool {
             root: RootSource::ArgumentOr("other_root", "root"),
             path: "other",
             access: PlaceAccess::Read,
+            and_others: false,
         },
     ];
 

@@ -37,7 +37,7 @@ impl From<Arguments> for UndoRequest {
 impl UndoTool for UndoWork {
     type Arguments = Arguments;
 
-    const ROOTS: &'static [RootUse] = &[RootUse::WRITE];
+    const ROOTS: &'static [RootUse] = &[RootUse::WRITE.and_others()];
     const REMOVING: &'static [&'static str] = &["remove_file", "remove_folder"];
     const WRITING: &'static [&'static str] = &["write_file", "edit_file", "patch_file"];
     const MOVING: &'static [&'static str] = &["move"];

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::process::Command;
 
-use testkit::{Setup, Transport, Tree, json};
+use testkit::{Setup, Transport, Tree, Value, json, over_both};
 
 use crate::harness::machine::{call, fails, left_out, ok, succeeds};
 use crate::harness::{ToolSet, program};
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 const TOKENS: [&str; 2] = ["first-token-0123456789", "second-token-0123456789"];
 
-fn in_root(tree: &Tree, history: testkit::Value) -> Setup {
+fn in_root(tree: &Tree, history: Value) -> Setup {
     let keys = json!({"allowed_tools": ["*"], "history": history});
     program().root_with("workspace", tree.path(), keys)
 }
@@ -130,24 +130,142 @@ async fn history_a_read_only_root_has_none() {
     assert!(ended.stdout.contains("\"lines\":0"), "{}", ended.stdout);
 }
 
-/// The name of a change counts in its own root, so a move between roots tells none that is another change elsewhere.
-#[tokio::test]
-async fn history_a_move_between_roots_names_no_other_change() {
-    let (one, two) = (Tree::new().file("a", "text\n"), Tree::new());
-    let keys = || json!({"allowed_tools": ["*"], "history": {"place": "root"}});
-    let setup = program()
-        .root_with("one", one.path(), keys())
-        .root_with("two", two.path(), keys());
-    let server = setup.start(Transport::Stdio).await;
-    for text in ["1\n", "2\n"] {
-        let arguments = json!({"root": "one", "path": "other", "content": text});
-        server.call("write_file", arguments).await.ok();
+fn two_roots(one: &Tree, two: &Tree, of_two: Value) -> Setup {
+    let mut keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}});
+    let first = keys.clone();
+    for (key, value) in of_two.as_object().expect("keys") {
+        keys[key] = value.clone();
     }
-    let arguments =
-        json!({"source_root": "one", "source_path": "a", "dest_root": "two", "dest_path": "a"});
-    let moved = server.call("move", arguments).await;
-    assert_eq!(moved.ok().get("change"), None, "{}", moved.story());
-    assert_eq!((one.has("a"), two.text("a")), (false, "text\n".to_owned()));
+    program()
+        .root_with("one", one.path(), first)
+        .root_with("two", two.path(), keys)
+}
+
+fn from_one_to_two(from: &str, to: &str) -> Value {
+    json!({"source_root": "one", "source_path": from, "dest_root": "two", "dest_path": to})
+}
+
+/// A move between two roots has one name in both, and is undone from either, in both.
+#[tokio::test]
+async fn history_a_move_between_roots_is_undone_from_either() {
+    over_both(async |transport| {
+        let one = Tree::new().file("a", "text\n").file("dir/f", "f\n");
+        let two = Tree::new().file("there", "there\n");
+        let server = two_roots(&one, &two, json!({})).start(transport).await;
+        for text in ["1\n", "2\n"] {
+            let arguments = json!({"root": "one", "path": "other", "content": text});
+            server.call("write_file", arguments).await.ok();
+        }
+        for (from, to) in [("a", "there"), ("dir", "x/dir")] {
+            let (first, second) = (one.listing(), two.listing());
+            let moved = server.call("move", from_one_to_two(from, to)).await;
+            let change = moved.ok()["change"].clone();
+            assert!(change.is_string(), "{}", moved.story());
+            let (moved_first, moved_second) = (one.listing(), two.listing());
+            for root in ["one", "two"] {
+                let told = server
+                    .call("changes", json!({"root": root, "limit": 1}))
+                    .await;
+                assert_eq!(
+                    told.ok()["changes"][0]["change"],
+                    change,
+                    "{}",
+                    told.story()
+                );
+            }
+            let files = |all: std::collections::BTreeMap<String, String>| -> Vec<(String, String)> {
+                let all = all.into_iter();
+                all.filter(|(path, _)| !path.contains(".mcp-filesystem"))
+                    .collect()
+            };
+            let undone = server
+                .call("undo", json!({"root": "two", "change": change}))
+                .await;
+            let undone = undone.ok()["change"].clone();
+            assert_eq!(files(one.listing()), files(first), "{from}");
+            assert_eq!(files(two.listing()), files(second), "{from}");
+            server
+                .call("undo", json!({"root": "one", "change": undone}))
+                .await
+                .ok();
+            assert_eq!(files(one.listing()), files(moved_first), "{from}");
+            assert_eq!(files(two.listing()), files(moved_second), "{from}");
+        }
+    })
+    .await;
+}
+
+/// What is in the way at the other end is told, with its root, and a move between roots is undone by itself.
+#[tokio::test]
+async fn history_a_move_between_roots_is_undone_in_both_or_in_neither() {
+    let (one, two) = (Tree::new().file("a", "text\n"), Tree::new());
+    let server = two_roots(&one, &two, json!({}))
+        .start(Transport::Stdio)
+        .await;
+    let moved = server.call("move", from_one_to_two("a", "b")).await;
+    let change = moved.ok()["change"].clone();
+    let write = json!({"root": "two", "path": "b", "content": "other\n"});
+    server.call("write_file", write).await.ok();
+    let conflict = |outcome: testkit::Outcome, told: &str| {
+        let error = &outcome.error()["error"];
+        assert_eq!(error["code"], "version_conflict", "{}", outcome.story());
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains(told), "{message}");
+        assert!(message.contains("nothing was undone"), "{message}");
+    };
+    let undo = json!({"root": "one", "change": change});
+    conflict(
+        server.call("undo", undo).await,
+        "in the root two: b was changed since",
+    );
+    let all = json!({"root": "two", "to": change});
+    conflict(server.call("undo", all).await, "undone by itself");
+    assert_eq!((one.has("a"), two.text("b")), (false, "other\n".to_owned()));
+    // The operator's commands do it too.
+    let last = json!({"root": "two", "last": true});
+    server.call("undo", last).await.ok();
+    server.stop().await;
+    let command = ["undo", change.as_str().expect("a name"), "one"];
+    let ended = two_roots(&one, &two, json!({}))
+        .arguments(command)
+        .run()
+        .await;
+    assert_eq!(ended.code, Some(0), "{:?}", ended.stderr);
+    assert_eq!((one.text("a"), two.has("b")), ("text\n".to_owned(), false));
+}
+
+/// Undoing it needs the rights for that in both roots.
+#[tokio::test]
+async fn history_a_move_between_roots_is_not_undone_without_rights_in_both() {
+    let (one, two) = (Tree::new().file("a", "text\n"), Tree::new());
+    let server = two_roots(&one, &two, json!({}))
+        .start(Transport::Stdio)
+        .await;
+    let moved = server.call("move", from_one_to_two("a", "b")).await;
+    let change = moved.ok()["change"].clone();
+    server.stop().await;
+    for keys in [
+        json!({"read_only": true}),
+        json!({"allowed_tools": ["write_file", "move", "read_file"]}),
+        json!({"allowed_tools": ["undo", "write_file"]}),
+        json!({"confirm": {"remove": 5}}),
+    ] {
+        let server = two_roots(&one, &two, keys.clone())
+            .start(Transport::Stdio)
+            .await;
+        let outcome = server
+            .call("undo", json!({"root": "one", "change": change}))
+            .await;
+        let error = &outcome.error()["error"];
+        assert_eq!(
+            error["code"],
+            "permission_denied",
+            "{keys}: {}",
+            outcome.story()
+        );
+        assert_eq!((one.has("a"), two.text("b")), (false, "text\n".to_owned()));
+        server.stop().await;
+    }
 }
 
 /// A directory of a lower layer cannot be renamed: it is copied, and what was copied goes entry by entry.

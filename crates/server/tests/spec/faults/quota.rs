@@ -232,3 +232,33 @@ async fn quota_of_a_root_that_was_opened_again_counts_what_is_there_now() {
     assert!(becomes(fits).await, "the directory of before is counted");
     fails(&server, "disk_full", "write_file", write(70)).await;
 }
+
+#[tokio::test]
+async fn quota_counts_all_of_a_tree_that_an_undo_brings_back_or_takes_away() {
+    over_both(async |transport| {
+        let tree = Tree::new()
+            .file("dir/a", "x".repeat(30))
+            .file("dir/sub/b", "y".repeat(30));
+        let server = limited(&tree, json!({"max_bytes": 100}))
+            .start(transport)
+            .await;
+        let write = |bytes: usize| json!({"path": "new", "content": "z".repeat(bytes)});
+        let removed = ok(&server, "remove_folder", json!({"path": "dir"})).await;
+        ok(&server, "write_file", write(60)).await;
+        let before = contents(tree.path());
+        let undo = json!({"change": removed["change"]});
+        let error = fails(&server, "disk_full", "undo", undo.clone()).await;
+        assert_eq!(error["details"]["quota"], "max_bytes");
+        assert_eq!(contents(tree.path()), before);
+        ok(&server, "remove_file", json!({"path": "new"})).await;
+        let undone = ok(&server, "undo", undo).await;
+        let error = fails(&server, "disk_full", "write_file", write(60)).await;
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("60 of the 100 bytes"), "{message}");
+        // What goes again makes room at once.
+        ok(&server, "undo", json!({"change": undone["change"]})).await;
+        ok(&server, "write_file", write(100)).await;
+        assert_eq!(held(&tree).0, 100);
+    })
+    .await;
+}
