@@ -1,9 +1,15 @@
 //! An open directory inside a root: entries are reached from its descriptor, by one name, never followed.
 
+mod anchor;
+mod seen;
+#[cfg(test)]
+mod tests;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use self::anchor::{Above, Anchor};
 use crate::change::Observers;
 use crate::copy_content;
 use crate::error::{Error, Result};
@@ -14,11 +20,10 @@ use crate::name::{Name, shown};
 use crate::open_file::{self, OpenFile};
 use crate::replace::UnnamedFiles;
 use crate::reserved::is_reserved;
-use crate::resolve::{Resolved, Tail, denied, joined};
+use crate::resolve::{Resolved, Tail};
 use crate::root::Root;
 use crate::syscall::{self, Errno, Purpose, Stamping};
-use crate::view::{EntryJudge, RootView, Standing};
-use crate::watch::file_clock;
+use crate::view::{RootView, Standing};
 
 /// Takes the name and the kind of an entry.
 pub(crate) type TakeName<'t> = &'t mut dyn FnMut(&[u8], RawEntry);
@@ -48,6 +53,12 @@ struct Open {
     stamping: OnceLock<(u64, Stamping)>,
     /// The view's verdict on it, determined on first use.
     standing: OnceLock<Standing>,
+    /// What was known of the directory above when this one was opened from it.
+    above: Option<Above>,
+    /// When it was last known to be at its path.
+    anchor: Mutex<Option<Anchor>>,
+    /// The same when it was listed first.
+    listed_since: OnceLock<Anchor>,
     /// It is not at its path now, but will be or was.
     is_elsewhere: bool,
 }
@@ -92,13 +103,15 @@ pub struct DirEntry {
     pub kind: FileKind,
 }
 
-impl Dir {
-    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, share: RootShare) -> Dir {
-        Dir::placed(fd, path, share, false)
+impl From<Open> for Dir {
+    fn from(open: Open) -> Dir {
+        Dir(Arc::new(open))
     }
+}
 
-    fn placed(fd: OwnedFd, path: Vec<u8>, share: RootShare, is_elsewhere: bool) -> Dir {
-        Dir(Arc::new(Open {
+impl Open {
+    fn new(fd: OwnedFd, path: Vec<u8>, share: RootShare) -> Open {
+        Open {
             fd,
             path,
             share,
@@ -106,8 +119,25 @@ impl Dir {
             listed: AtomicBool::new(false),
             stamping: OnceLock::new(),
             standing: OnceLock::new(),
+            above: None,
+            anchor: Mutex::new(None),
+            listed_since: OnceLock::new(),
+            is_elsewhere: false,
+        }
+    }
+}
+
+impl Dir {
+    pub(crate) fn new(fd: OwnedFd, path: Vec<u8>, share: RootShare) -> Dir {
+        Dir::placed(fd, path, share, false)
+    }
+
+    fn placed(fd: OwnedFd, path: Vec<u8>, share: RootShare, is_elsewhere: bool) -> Dir {
+        let open = Open::new(fd, path, share);
+        Dir::from(Open {
             is_elsewhere,
-        }))
+            ..open
+        })
     }
 
     /// Another directory of the same root.
@@ -166,7 +196,7 @@ impl Dir {
     pub fn stamping_device(&self) -> Option<u64> {
         let known = self.0.stamping.get().copied();
         match known.or_else(|| Some(self.stamping_of(&self.metadata().ok()?)))? {
-            (device, Stamping::All) => Some(device),
+            (device, stamping) if stamping.shows_content() => Some(device),
             _ => None,
         }
     }
@@ -175,12 +205,18 @@ impl Dir {
     pub(crate) fn list_stamp(&self) -> Option<Metadata> {
         let metadata = syscall::stat_content_unchecked(self.fd()).ok()?;
         let (_, stamping) = self.stamping_of(&metadata);
-        matches!(stamping, Stamping::All | Stamping::Directories).then_some(metadata)
+        stamping.shows_lists().then_some(metadata)
     }
 
     fn stamping_of(&self, own: &Metadata) -> (u64, Stamping) {
-        let ask = || (own.device, syscall::stamping_unchecked(self.fd()));
-        *self.0.stamping.get_or_init(ask)
+        // Both were open at once, so one device is one file system.
+        let above = self.0.above.as_ref();
+        let same = above.filter(|above| above.device == own.device);
+        let ask = || match same {
+            Some(above) => above.stamping,
+            None => syscall::stamping_unchecked(self.fd()),
+        };
+        *self.0.stamping.get_or_init(|| (own.device, ask()))
     }
 
     /// Lists it in no order, without `.`, `..` and unfinished entries.
@@ -202,103 +238,16 @@ impl Dir {
         })
     }
 
+    /// Tells whether both are the same open directory.
+    #[must_use]
+    pub fn is(&self, other: &Dir) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Feeds every name and kind to `take`, without allocating: for callers that keep few of many names.
     pub(crate) fn for_each_name(&self, unlisted: Unlisted, take: TakeName<'_>) -> Result<()> {
         let mut list = |take: TakeName<'_>| self.for_each_stored(unlisted, take);
         self.for_each_seen(unlisted, &mut list, take)
-    }
-
-    /// Passes the visible names of a list to `take`.
-    ///
-    /// Security: the directory may be moved away and back while it is listed. It is confirmed before that; a name that
-    /// may be newer is reported only if it is found here.
-    pub(crate) fn for_each_seen(
-        &self,
-        unlisted: Unlisted,
-        list: &mut dyn FnMut(TakeName<'_>) -> Result<()>,
-        take: TakeName<'_>,
-    ) -> Result<()> {
-        let Some(mut judge) = self.judge(unlisted) else {
-            return list(take);
-        };
-        let begun = file_clock();
-        self.confirm()?;
-        let (mut names, mut entries) = (Vec::new(), Vec::new());
-        list(&mut |name, listed| {
-            if judge.shows(name, listed.kind) {
-                names.extend_from_slice(name);
-                entries.push((names.len(), listed));
-            }
-        })?;
-        let settled = syscall::stat_content_unchecked(self.fd());
-        let settled = settled.is_ok_and(|now| now.changed.max(now.modified) < begun);
-        let mut start = 0;
-        for (end, listed) in entries {
-            let name = names.get(start..end).unwrap_or_default();
-            start = end;
-            if settled || self.is_here(name) {
-                take(name, listed);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells whether an entry of this name is in the directory at its path now.
-    fn is_here(&self, name: &[u8]) -> bool {
-        let found = Name::new(name).and_then(|name| {
-            let fd = syscall::look_unchecked(self.fd(), &name).ok()?;
-            self.confirm_entry(fd.as_fd(), &name).ok()
-        });
-        found.is_some()
-    }
-
-    /// Judges which of its entries are visible, if some may be hidden and the listing is for clients.
-    fn judge(&self, unlisted: Unlisted) -> Option<EntryJudge<'_>> {
-        let view = self.0.share.view.as_ref();
-        let view = view.filter(|_| unlisted == Unlisted::LeftOut)?;
-        Some(view.view().entries_of(self.standing(view)))
-    }
-
-    fn standing(&self, view: &RootView) -> &Standing {
-        let judge = || view.view().standing(self.path_bytes());
-        self.0.standing.get_or_init(judge)
-    }
-
-    /// Tells whether an entry of this name is visible, or may be created.
-    pub(crate) fn shows(&self, name: &Name, kind: FileKind) -> bool {
-        let view = self.0.share.view.as_ref();
-        view.is_none_or(|view| {
-            let at = view.step(self.standing(view), name);
-            view.view().judges(&at, kind)
-        })
-    }
-
-    /// Fails if an entry that is about to be created would be hidden.
-    pub(crate) fn check_new(&self, name: &Name, kind: FileKind) -> Result<()> {
-        if leftovers::is_temporary(name.as_bytes()) || self.shows(name, kind) {
-            return Ok(());
-        }
-        Err(denied(&self.join(name), self.path_bytes(), name))
-    }
-
-    /// Fails if the directory has moved since the look-up, because then its entries must not be reported.
-    ///
-    /// Only checked if the root has a view: the directory may have been moved to a hidden place.
-    pub fn confirm(&self) -> Result<()> {
-        let Some(view) = self.0.share.view.as_ref().filter(|_| !self.0.is_elsewhere) else {
-            return Ok(());
-        };
-        let confirmed = view.confirm(self.fd(), self.path_bytes());
-        confirmed.map_err(|errno| Error::from_errno("open", self.path(), errno))
-    }
-
-    /// Fails unless a descriptor that was opened by a name in it is there.
-    fn confirm_entry(&self, fd: BorrowedFd<'_>, name: &Name) -> Result<()> {
-        let Some(view) = self.0.share.view.as_ref().filter(|_| !self.0.is_elsewhere) else {
-            return Ok(());
-        };
-        let confirmed = view.confirm(fd, &joined(self.path_bytes(), name));
-        confirmed.map_err(|errno| self.failed("open", name, errno))
     }
 
     pub(crate) fn for_each_stored(&self, unlisted: Unlisted, take: TakeName<'_>) -> Result<()> {
@@ -343,11 +292,6 @@ impl Dir {
         Ok(opened)
     }
 
-    /// Fails if a file that was opened by a name in this directory is not there any more; see [`Dir::confirm`].
-    pub fn confirm_file(&self, file: &OpenFile, name: &Name) -> Result<()> {
-        self.confirm_entry(file.file.as_fd(), name)
-    }
-
     /// Opens an entry like [`Dir::open_file`] but leaves its path empty, for callers that name few of many files. Such
     /// a caller must call [`Dir::confirm_file`] before it reveals anything about the content.
     pub fn open_file_unnamed(&self, name: &Name) -> Result<OpenFile> {
@@ -360,7 +304,7 @@ impl Dir {
     pub fn open_dir(&self, name: &Name) -> Result<Dir> {
         let fd = syscall::open_dir_unchecked(self.fd(), name)
             .map_err(|errno| self.failed("open", name, errno))?;
-        Ok(self.kin(fd, joined(self.path_bytes(), name)))
+        Ok(self.below(fd, name))
     }
 
     /// The text of a link.

@@ -57,7 +57,7 @@ impl OpenFile {
     #[must_use]
     pub fn is_stamping(&self) -> bool {
         let stamping = syscall::stamping_unchecked(self.file.as_fd());
-        stamping == syscall::Stamping::All && self.is_unwritten()
+        stamping.shows_content() && self.is_unwritten()
     }
 
     /// Reads once from `offset` on; 0 bytes are the end of the file.

@@ -51,6 +51,24 @@ impl Candidate {
         }
     }
 
+    /// Whether [`Candidate::is_moved`] asks the kernel.
+    pub(super) fn is_asked_for(&self) -> bool {
+        matches!(&self.named, Named::By(item) if item.dir.is_asked_for())
+    }
+
+    /// Whether both were met in the same directory.
+    pub(super) fn is_beside(&self, other: &Candidate) -> bool {
+        match (&self.named, &other.named) {
+            (Named::By(item), Named::By(other)) => item.dir.is(&other.dir),
+            _ => false,
+        }
+    }
+
+    /// Whether no file has moved that was opened in this one's directory: one question for all of them.
+    pub(super) fn are_all_there(&self) -> bool {
+        matches!(&self.named, Named::By(item) if item.dir.has_all_opened())
+    }
+
     /// The file with its path, and whether that is not UTF-8.
     pub(super) fn with_path(self) -> (OpenFile, bool) {
         match self.named {

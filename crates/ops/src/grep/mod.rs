@@ -9,6 +9,7 @@ mod batch;
 mod commit;
 mod compressed;
 mod file;
+mod held;
 mod lines;
 mod memory;
 mod window;
@@ -25,6 +26,7 @@ use self::compressed::search_compressed;
 use self::file::{
     Collected, FileSearched, HitRoom, LargeFile, Scratch, WHOLE_MAX, is_binary_file, search_piece,
 };
+use self::held::{HeldFile, HeldFiles};
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
 use crate::decompress::Compression;
@@ -252,6 +254,7 @@ struct GrepSearch {
 /// One unit of work under way.
 struct GrepUnit<'a> {
     found: BatchMatches,
+    held: HeldFiles,
     scratch: Scratch,
     room: HitRoom,
     read: u64,
@@ -352,7 +355,13 @@ impl GrepSearch {
     }
 
     /// Searches files one after the other, and hands back those it did not get to.
-    fn files(&self, mut batch: GrepBatch, unit: &mut GrepUnit<'_>) -> Option<GrepBatch> {
+    fn files(&self, batch: GrepBatch, unit: &mut GrepUnit<'_>) -> Option<GrepBatch> {
+        let rest = self.each_file(batch, unit);
+        unit.held.tell(&mut unit.found);
+        rest
+    }
+
+    fn each_file(&self, mut batch: GrepBatch, unit: &mut GrepUnit<'_>) -> Option<GrepBatch> {
         loop {
             if unit.must_pause() {
                 return Some(batch);
@@ -380,7 +389,12 @@ impl GrepSearch {
             };
             match self.file(candidate, unit) {
                 Next::Another => {}
-                Next::Enough => return None,
+                // If one of them has moved, more is wanted.
+                Next::Enough if !unit.held.tell(&mut unit.found) => {}
+                Next::Enough => {
+                    unit.found.full = unit.room.text == 0;
+                    return None;
+                }
                 Next::Halted => return Some(batch),
                 Next::Pieces(large) => {
                     return Some(GrepBatch {
@@ -449,38 +463,25 @@ impl GrepSearch {
         searched: FileSearched,
         unit: &mut GrepUnit<'_>,
     ) -> Next {
-        let has_matches = searched.hits.as_ref().is_some_and(|hits| hits.count > 0);
-        let is_named = has_matches || searched.unread.is_some();
-        if is_named && candidate.is_moved() {
-            unit.found.skipped += 1;
+        let FileSearched {
+            hits,
+            ended,
+            unread,
+            ..
+        } = searched;
+        let is_binary = hits.is_none();
+        unit.held
+            .add(HeldFile::new(candidate, hits, unread), &mut unit.found);
+        if is_binary {
             return Next::Another;
         }
-        let named = is_named.then(|| candidate.with_path());
-        if let (Some(reason), Some((opened, _))) = (searched.unread, &named) {
-            let path = opened.path.clone();
-            unit.found.unread.add(Unread { path, reason });
-        }
-        let Some(hits) = searched.hits else {
-            unit.found.skipped += 1;
-            return Next::Another;
-        };
-        unit.found.searched += 1;
-        unit.found.lines_in_parts += hits.lines_in_parts;
-        if let Some((opened, invalid_utf8)) = named {
-            unit.found.add(opened.path, invalid_utf8, hits);
-        }
-        self.next(searched.ended, unit)
-    }
-
-    fn next(&self, searched: Searched, unit: &mut GrepUnit<'_>) -> Next {
         let files_only = self.wanted.output != SearchOutput::Matches;
-        match searched {
+        match ended {
             Searched::Halted => Next::Halted,
-            _ if files_only && unit.found.files.len() > self.max_results => Next::Enough,
-            Searched::Enough if !files_only => {
-                unit.found.full = unit.room.text == 0;
+            _ if files_only && unit.found.files.len() + unit.held.len() > self.max_results => {
                 Next::Enough
             }
+            Searched::Enough if !files_only => Next::Enough,
             _ => Next::Another,
         }
     }
@@ -558,6 +559,7 @@ impl Stages for GrepSearch {
     fn work(&self, mut batch: GrepBatch, halt: &Halt) -> Worked<BatchMatches, GrepBatch> {
         let mut unit = GrepUnit {
             found: BatchMatches::default(),
+            held: HeldFiles::default(),
             scratch: self.scratch(),
             room: self.room(),
             read: 0,

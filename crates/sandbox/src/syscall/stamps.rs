@@ -7,8 +7,10 @@ use rustix::fs as sys;
 
 use super::{Errno, SysResult, before, retry};
 
-/// ext4, XFS and Btrfs: every change shows in the times of a file or directory, stores through a mapping included.
-const OF_ALL: [sys::FsWord; 3] = [0xEF53, 0x5846_5342, 0x9123_683E];
+/// ext4 and Btrfs: every change shows in the times of a file or directory, stores through a mapping included.
+const OF_ALL: [sys::FsWord; 2] = [0xEF53, 0x9123_683E];
+/// XFS: the same, but two directories that change places within one do not show it themselves.
+const OF_CONTENT: [sys::FsWord; 1] = [0x5846_5342];
 /// tmpfs: a page that was read through a mapping can be stored into without a trace; directories have no pages.
 const OF_DIRECTORIES: [sys::FsWord; 1] = [0x0102_1994];
 
@@ -20,12 +22,31 @@ const LEASE_PAUSE: Duration = Duration::from_millis(1);
 /// What the times of a file system's entries reveal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamping {
-    /// Every change of every file and directory.
+    /// Every change of every file and directory, and that a directory was moved.
     All,
-    /// Every change of a directory's list.
+    /// Every change of every file and directory.
+    Content,
+    /// Every change of a directory's list, and that it was moved.
     Directories,
     /// Nothing to rely on.
     Unknown,
+}
+
+impl Stamping {
+    /// A file's times show every change of its content.
+    pub(crate) fn shows_content(self) -> bool {
+        matches!(self, Stamping::All | Stamping::Content)
+    }
+
+    /// A directory's times show every change of its list.
+    pub(crate) fn shows_lists(self) -> bool {
+        !matches!(self, Stamping::Unknown)
+    }
+
+    /// A directory's times show that it got another name or another place, whatever took its own.
+    pub(crate) fn shows_moves(self) -> bool {
+        matches!(self, Stamping::All | Stamping::Directories)
+    }
 }
 
 /// Tells what the times of the entries of a file system show.
@@ -33,6 +54,7 @@ pub(crate) fn stamping_unchecked(fd: BorrowedFd<'_>) -> Stamping {
     before("fstatfs");
     match sys::fstatfs(fd).map(|stat| stat.f_type) {
         Ok(kind) if OF_ALL.contains(&kind) => Stamping::All,
+        Ok(kind) if OF_CONTENT.contains(&kind) => Stamping::Content,
         Ok(kind) if OF_DIRECTORIES.contains(&kind) => Stamping::Directories,
         _ => Stamping::Unknown,
     }

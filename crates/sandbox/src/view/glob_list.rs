@@ -132,6 +132,22 @@ impl GlobList {
     pub(super) fn step(&self, from: &[u64], name: &[u8], into: &mut [u64]) {
         into.copy_from_slice(&self.any);
         self.names.add_fitting(name, into);
+        self.advance(from, into);
+    }
+
+    /// The state at an entry whose name no glob names.
+    pub(super) fn step_unnamed(&self, from: &[u64], into: &mut [u64]) {
+        into.copy_from_slice(&self.any);
+        self.advance(from, into);
+    }
+
+    /// Tells whether any glob names an entry, by its own name.
+    pub(super) fn names(&self, name: &[u8]) -> bool {
+        self.names.has_fitting(name)
+    }
+
+    /// Goes on from a directory to an entry that fits these components.
+    fn advance(&self, from: &[u64], into: &mut [u64]) {
         let mut carried = 0;
         let masks = self.deep.iter().zip(&self.accepted);
         for ((word, &before), (&deep, &accepted)) in into.iter_mut().zip(from).zip(masks) {
@@ -178,6 +194,9 @@ impl GlobList {
 
     /// Tells whether a name would be judged differently if case did not matter.
     pub(super) fn case_decides(&self, from: &[u64], name: &[u8], lowered: &[u8]) -> bool {
+        if !self.names.has_fitting(name) && !self.lowered.has_fitting(lowered) {
+            return false;
+        }
         let (mut exact, mut folded) = (vec![0; self.words()], vec![0; self.words()]);
         self.names.add_fitting(name, &mut exact);
         self.lowered.add_fitting(lowered, &mut folded);

@@ -107,21 +107,30 @@ impl View {
     }
 
     fn step_into(&self, from: &Standing, name: &[u8], into: &mut Standing) {
+        self.advance(from, into, |list, from, into| list.step(from, name, into));
+    }
+
+    /// Goes on from a directory to an entry, list by list.
+    fn advance(
+        &self,
+        from: &Standing,
+        into: &mut Standing,
+        step: impl Fn(&GlobList, &[u64], &mut [u64]),
+    ) {
         let (mut from, mut into) = (from.0.as_slice(), into.0.as_mut_slice());
         for list in &self.lists {
             let (own, rest) = from.split_at_checked(list.words()).unwrap_or_default();
             let taken = std::mem::take(&mut into);
             let (target, behind) = taken.split_at_mut_checked(list.words()).unwrap_or_default();
-            list.step(own, name, target);
+            step(list, own, target);
             (from, into) = (rest, behind);
         }
     }
 
     /// Tells whether what is at a place may be visible: as any kind, if its kind is unknown.
     pub(crate) fn judges(&self, at: &Standing, kind: FileKind) -> bool {
-        let may_lead_on = matches!(kind, FileKind::Directory | FileKind::Unknown);
         self.all(at, |list, state| {
-            list.shows(state) || (may_lead_on && list.may_show_below(state))
+            list.shows(state) || (may_lead_on(kind) && list.may_show_below(state))
         })
     }
 
@@ -162,11 +171,15 @@ impl View {
 
     /// Judges the entries of a directory.
     pub(crate) fn entries_of<'a>(&'a self, dir: &'a Standing) -> EntryJudge<'a> {
+        let mut scratch = Standing(vec![0; dir.0.len()]);
+        self.advance(dir, &mut scratch, GlobList::step_unnamed);
         EntryJudge {
             view: self,
             dir,
             all: self.all_below(dir),
-            scratch: Standing(vec![0; dir.0.len()]),
+            unnamed_leaf: self.judges(&scratch, FileKind::File),
+            unnamed_directory: self.judges(&scratch, FileKind::Directory),
+            scratch,
         }
     }
 }
@@ -177,17 +190,33 @@ pub(crate) struct EntryJudge<'a> {
     view: &'a View,
     dir: &'a Standing,
     all: bool,
+    /// What becomes of entries whose names no glob names: most entries, and judged once.
+    unnamed_leaf: bool,
+    unnamed_directory: bool,
     scratch: Standing,
 }
 
 impl EntryJudge<'_> {
     /// Tells whether an entry is visible; its name is the stored one.
     pub(crate) fn shows(&mut self, name: &[u8], kind: FileKind) -> bool {
-        self.all || {
-            self.view.step_into(self.dir, name, &mut self.scratch);
-            self.view.judges(&self.scratch, kind)
+        if self.all {
+            return true;
         }
+        if !self.view.lists.iter().any(|list| list.names(name)) {
+            return if may_lead_on(kind) {
+                self.unnamed_directory
+            } else {
+                self.unnamed_leaf
+            };
+        }
+        self.view.step_into(self.dir, name, &mut self.scratch);
+        self.view.judges(&self.scratch, kind)
     }
+}
+
+/// Tells whether something may be below an entry of this kind.
+fn may_lead_on(kind: FileKind) -> bool {
+    matches!(kind, FileKind::Directory | FileKind::Unknown)
 }
 
 /// The globs of a list to deny, with the shipped list in the place of its word.

@@ -156,7 +156,43 @@ pub(super) struct NameTable {
     suffixes: ByByte,
     /// By their first byte.
     prefixes: ByByte,
-    tokens: Vec<(Vec<Token>, Vec<u64>)>,
+    tokens: Vec<TokenPattern>,
+}
+
+/// A pattern that is matched token by token.
+#[derive(Debug)]
+struct TokenPattern {
+    tokens: Vec<Token>,
+    /// What every name that fits begins with.
+    head: Vec<u8>,
+    /// What every name that fits ends with.
+    tail: Vec<u8>,
+    bits: Vec<u64>,
+}
+
+impl TokenPattern {
+    fn new(tokens: Vec<Token>, bits: Vec<u64>) -> TokenPattern {
+        let tail: Vec<char> = literals(tokens.iter().rev()).collect();
+        TokenPattern {
+            head: literals(tokens.iter()).collect::<String>().into_bytes(),
+            tail: tail.iter().rev().collect::<String>().into_bytes(),
+            tokens,
+            bits,
+        }
+    }
+
+    /// Most names differ at one of their ends, which is seen at once.
+    fn fits(&self, name: &[u8]) -> bool {
+        name.starts_with(&self.head) && name.ends_with(&self.tail) && fits(&self.tokens, name)
+    }
+}
+
+/// The characters of tokens up to the first that stands for another.
+fn literals<'a>(tokens: impl Iterator<Item = &'a Token>) -> impl Iterator<Item = char> {
+    tokens.map_while(|token| match token {
+        Token::Literal(letter) => Some(*letter),
+        _ => None,
+    })
 }
 
 /// Texts and their bits, by one of their bytes; 256 lists, or none at all.
@@ -194,37 +230,39 @@ impl NameTable {
                 let text = text.into_bytes();
                 put(&mut self.prefixes, text.first().copied(), (text, bits));
             }
-            NamePattern::Tokens(tokens) => self.tokens.push((tokens, bits)),
+            NamePattern::Tokens(tokens) => self.tokens.push(TokenPattern::new(tokens, bits)),
         }
     }
 
     /// Adds the bits of every pattern that a name fits.
     pub(super) fn add_fitting(&self, name: &[u8], into: &mut [u64]) {
-        let (Some(&first), Some(&last)) = (name.first(), name.last()) else {
-            return;
-        };
+        self.fitting(name).for_each(|bits| unite(into, bits));
+    }
+
+    /// Tells whether a name fits any pattern.
+    pub(super) fn has_fitting(&self, name: &[u8]) -> bool {
+        self.fitting(name).next().is_some()
+    }
+
+    /// The bits of every pattern that a name fits.
+    fn fitting<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u64]> {
+        let at = |byte: Option<&u8>| byte.map_or(256, |byte| usize::from(*byte));
+        let (first, last) = (at(name.first()), at(name.last()));
         let known = |flags: &[bool], at: usize| flags.get(at).copied().unwrap_or(false);
-        if known(&self.firsts, usize::from(first))
-            && known(&self.lengths, name.len())
-            && let Some(bits) = self.exact.get(name)
-        {
-            unite(into, bits);
-        }
-        for (text, bits) in listed(&self.suffixes, last) {
-            if name.ends_with(text) {
-                unite(into, bits);
-            }
-        }
-        for (text, bits) in listed(&self.prefixes, first) {
-            if name.starts_with(text) {
-                unite(into, bits);
-            }
-        }
-        for (tokens, bits) in &self.tokens {
-            if fits(tokens, name) {
-                unite(into, bits);
-            }
-        }
+        let may_be_exact = known(&self.firsts, first) && known(&self.lengths, name.len());
+        let exact = may_be_exact.then(|| self.exact.get(name)).flatten();
+        let suffixes = listed(&self.suffixes, last).iter();
+        let prefixes = listed(&self.prefixes, first).iter();
+        let ends = suffixes.filter(|(text, _)| name.ends_with(text));
+        let begins = prefixes.filter(|(text, _)| name.starts_with(text));
+        let tokens = self.tokens.iter().filter(|pattern| pattern.fits(name));
+        let texts = ends.chain(begins).map(|(_, bits)| bits);
+        let others = tokens.map(|pattern| &pattern.bits);
+        exact
+            .into_iter()
+            .chain(texts)
+            .chain(others)
+            .map(Vec::as_slice)
     }
 }
 
@@ -243,8 +281,8 @@ fn put(lists: &mut ByByte, byte: Option<u8>, text: (Vec<u8>, Vec<u64>)) {
     }
 }
 
-fn listed(lists: &ByByte, byte: u8) -> &[(Vec<u8>, Vec<u64>)] {
-    lists.get(usize::from(byte)).map_or(&[], Vec::as_slice)
+fn listed(lists: &ByByte, byte: usize) -> &[(Vec<u8>, Vec<u64>)] {
+    lists.get(byte).map_or(&[], Vec::as_slice)
 }
 
 fn unite(into: &mut [u64], bits: &[u64]) {

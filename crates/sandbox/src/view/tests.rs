@@ -193,10 +193,11 @@ fn model(globs: &[String], path: &[&str], shows: bool) -> bool {
 }
 
 const NAMES: [&str; 5] = ["a", "b", "ab", "c.md", ".env"];
+const KINDS: [FileKind; 3] = [FileKind::File, FileKind::Directory, FileKind::Unknown];
 
 fn globs() -> impl Strategy<Value = Vec<String>> {
     let piece = prop::sample::select(vec![
-        "a", "b", "ab", "*", "**", "*.md", ".env*", "[ab]", "?", "a*", "*b*",
+        "a", "b", "ab", "*", "**", "*.md", ".env*", "[ab]", "?", "a*", "*b*", "c*d", "*.m?", "?.md",
     ]);
     let glob = (any::<bool>(), prop::collection::vec(piece, 1..4));
     let glob = glob
@@ -244,6 +245,12 @@ proptest! {
             }
             if view.shows_all_below(text.as_bytes()) {
                 prop_assert!(all_below, "{} {:?} {:?}", text, &show, &hide);
+            }
+            let standing = view.standing(text.as_bytes());
+            let mut judge = view.entries_of(&standing);
+            for (name, kind) in NAMES.into_iter().flat_map(|name| KINDS.map(|kind| (name, kind))) {
+                let shown = view.shows(format!("{text}/{name}").as_bytes(), kind);
+                prop_assert_eq!(judge.shows(name.as_bytes(), kind), shown, "{}/{} {:?} {:?}", text, name, &show, &hide);
             }
         }
     }
