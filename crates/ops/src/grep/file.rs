@@ -15,13 +15,11 @@ use super::{LineMatch, SearchFrom, SearchOutput};
 use crate::error::Result;
 use crate::ordered::Halt;
 use crate::pattern::{LineMatcher, PartEnd};
-use crate::search_memory::SketchTable;
+use crate::search_memory::{LargeLesson, SketchTable};
 use crate::text::encoding::{HEAD, characters, is_binary};
 use crate::text::lines::newlines;
 use crate::unread::UnreadReason;
 
-/// Files up to this size are read whole, by one call.
-pub(super) const WHOLE_MAX: u64 = 1024 * 1024;
 /// How much of a larger file one unit searches.
 pub(super) const PIECE: u64 = 512 * 1024;
 /// The longest line that is matched as a whole; longer lines are matched part by part.
@@ -99,6 +97,17 @@ pub(super) struct LargeFile {
     pub invalid_utf8: bool,
     pub start: u64,
     pub end: u64,
+    /// Its pieces may be remembered.
+    pub lesson: Option<LargeLesson>,
+}
+
+impl LargeFile {
+    /// The number of a piece that is cut off from the start, and how many there are.
+    pub(super) fn numbered(&self) -> Option<(usize, usize)> {
+        let at = usize::try_from(self.start / PIECE).ok()?;
+        let of = usize::try_from(self.opened.metadata.size.div_ceil(PIECE)).ok()?;
+        Some((at, of))
+    }
 }
 
 /// The result for a piece of a large file.
@@ -109,6 +118,8 @@ pub(super) struct PieceMatches {
     pub searched: Searched,
     /// Why it could not be read.
     pub unreadable: Option<UnreadReason>,
+    /// Where in the buffer its lines are, if all of them are whole.
+    pub whole_lines: Option<Range<usize>>,
 }
 
 impl Default for PieceMatches {
@@ -118,6 +129,7 @@ impl Default for PieceMatches {
             lines: 0,
             searched: Searched::All,
             unreadable: None,
+            whole_lines: None,
         }
     }
 }
@@ -199,7 +211,10 @@ pub(super) fn search_piece(
         .as_ref()
         .and_then(|loaded| scratch.buffer.get(loaded.lines.clone()));
     let (Some(loaded), Some(bytes)) = (loaded, bytes) else {
-        return PieceMatches::default();
+        return PieceMatches {
+            whole_lines: Some(0..0),
+            ..PieceMatches::default()
+        };
     };
     let window = Window {
         bytes,
@@ -227,6 +242,7 @@ pub(super) fn search_piece(
         hits: collector.hits,
         searched,
         unreadable: None,
+        whole_lines: (!loaded.cut).then_some(loaded.lines),
     }
 }
 

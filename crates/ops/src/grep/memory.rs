@@ -4,10 +4,11 @@ use sandbox::WalkItem;
 
 use super::CompressedFiles;
 use super::batch::{Candidate, Named};
-use super::file::{FileSearched, search_whole};
-use super::{GrepSearch, GrepUnit};
+use super::file::{FileSearched, LargeFile, PieceMatches, search_piece, search_whole};
+use super::lines::Searched;
+use super::{GrepSearch, GrepUnit, SearchFrom};
 use crate::decompress::Compression;
-use crate::search_memory::{Excluded, Question, Tally};
+use crate::search_memory::{Excluded, LargeLesson, Question, Tally};
 
 impl GrepSearch {
     /// The result of searching a file, and the file's size, if both are known without opening it.
@@ -52,5 +53,44 @@ impl GrepSearch {
             lesson.learn(opened, content, is_binary, &mut scratch.table);
         }
         searched
+    }
+
+    /// Decides whether the pieces of a large file may be remembered; only those that are cut off from its start.
+    pub(super) fn large_lesson(&self, candidate: &Candidate) -> Option<LargeLesson> {
+        let memory = self.memory.as_ref();
+        let memory = memory.filter(|_| self.wanted.from == SearchFrom::Start)?;
+        match &candidate.named {
+            Named::By(item) => memory.large_lesson(item, &candidate.opened),
+            Named::Already { .. } => None,
+        }
+    }
+
+    /// Searches a piece of a large file, and remembers it if it is its turn.
+    pub(super) fn search_piece_and_learn(
+        &self,
+        large: &LargeFile,
+        unit: &mut GrepUnit<'_>,
+    ) -> PieceMatches {
+        let GrepUnit {
+            scratch,
+            room,
+            halt,
+            ..
+        } = unit;
+        let lesson = || {
+            let memory = self.memory.as_ref()?;
+            memory.piece_lesson(large.lesson?, &large.opened, large.numbered()?)
+        };
+        let lesson = lesson();
+        let piece = search_piece(large, self.wanted, scratch, room, halt);
+        let lines = piece
+            .whole_lines
+            .clone()
+            .filter(|_| piece.searched != Searched::Halted);
+        if let (Some(lesson), Some(lines)) = (lesson, lines) {
+            let lines = scratch.buffer.get(lines).unwrap_or_default();
+            lesson.learn(&large.opened, lines, &mut scratch.table);
+        }
+        piece
     }
 }

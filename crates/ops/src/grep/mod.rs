@@ -23,9 +23,7 @@ use sandbox::{FileKind, Follow, Seen, WalkOptions, WalkOrder};
 use self::batch::{Candidate, GrepBatch, Named, Upcoming};
 use self::commit::{BatchMatches, GrepProgress, PieceLines};
 use self::compressed::search_compressed;
-use self::file::{
-    Collected, FileSearched, HitRoom, LargeFile, Scratch, WHOLE_MAX, is_binary_file, search_piece,
-};
+use self::file::{Collected, FileSearched, HitRoom, LargeFile, Scratch, is_binary_file};
 use self::held::{HeldFile, HeldFiles};
 use self::lines::Searched;
 use crate::context::{Cancel, Context};
@@ -37,7 +35,7 @@ use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::{self, FileFilter, LineMatcher, Pattern};
 use crate::place::Place;
-use crate::search_memory::{Excluded, Needs, SearchVisit, SketchTable, Tally};
+use crate::search_memory::{Excluded, Needs, SearchVisit, SketchTable, Tally, WHOLE_MAX};
 use crate::shared_walk::{SharedWalk, WalkFilter, is_file};
 use crate::unread::{Unread, UnreadTotal};
 
@@ -376,6 +374,10 @@ impl GrepSearch {
                         Excluded::Text => unit.found.searched += 1,
                         Excluded::Binary => unit.found.skipped += 1,
                     }
+                    if size > WHOLE_MAX {
+                        // Its pieces would have been other units.
+                        return Some(batch);
+                    }
                     continue;
                 }
                 Upcoming::Unreadable(unread) => {
@@ -426,12 +428,14 @@ impl GrepSearch {
         }
         if is_large {
             unit.found.searched += 1;
+            let lesson = self.large_lesson(&candidate);
             let (opened, invalid_utf8) = candidate.with_path();
             return Next::Pieces(LargeFile {
                 opened: Arc::new(opened),
                 invalid_utf8,
                 start: 0,
                 end: size,
+                lesson,
             });
         }
         let searched = match compression {
@@ -488,13 +492,7 @@ impl GrepSearch {
 
     /// Searches one piece of a large file; hands it back when it had to stop inside.
     fn piece(&self, large: LargeFile, unit: &mut GrepUnit<'_>) -> Option<GrepBatch> {
-        let GrepUnit {
-            scratch,
-            room,
-            halt,
-            ..
-        } = unit;
-        let piece = search_piece(&large, self.wanted, scratch, room, halt);
+        let piece = self.search_piece_and_learn(&large, unit);
         unit.found.piece = Some(PieceLines {
             is_first: match self.wanted.from {
                 SearchFrom::Start => large.start == 0,
@@ -506,7 +504,7 @@ impl GrepSearch {
             path: large.opened.path.clone(),
             reason,
         });
-        unit.found.full = room.text == 0;
+        unit.found.full = unit.room.text == 0;
         unit.found.lines_in_parts += piece.hits.lines_in_parts;
         unit.found
             .add(large.opened.path.clone(), large.invalid_utf8, piece.hits);

@@ -6,6 +6,7 @@
 //! only if device, inode, size and times are equal now.
 
 mod clock;
+mod large;
 mod needs;
 mod remembered;
 mod sketch;
@@ -19,8 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sandbox::{FileKind, ListingVisit, Listings, Metadata, OpenFile, Time, WalkItem};
 
 use self::clock::{ClockWatch, Moment};
+use self::large::{LargeFiles, Piece};
 pub(crate) use self::needs::Needs;
 use self::remembered::{FileStamp, Key, Remembered};
+use self::sketch::GrowingSketch;
 pub(crate) use self::sketch::SketchTable;
 use crate::pattern::Pattern;
 
@@ -35,8 +38,8 @@ const LEARNED_OF: u64 = 7;
 /// one in this many.
 const ASKED_FIRST: u64 = 256;
 const SPARED_OF: u64 = 8;
-/// Larger files are searched in pieces and not remembered.
-pub(crate) const REMEMBERED_MAX: u64 = 1024 * 1024;
+/// Larger files are searched in pieces, and learned piece by piece.
+pub(crate) const WHOLE_MAX: u64 = 1024 * 1024;
 /// The part of the memory that the lists of directories may take.
 const LISTINGS_SHARE: usize = 8;
 
@@ -45,6 +48,7 @@ const LISTINGS_SHARE: usize = 8;
 pub struct SearchMemory {
     listings: Arc<Listings>,
     files: Remembered,
+    large: LargeFiles,
     clock: Mutex<ClockWatch>,
     /// How many searches of any kind have begun: each meets directories.
     searches: AtomicU32,
@@ -86,6 +90,7 @@ impl SearchMemory {
         SearchMemory {
             listings: Arc::new(Listings::new(listings)),
             files: Remembered::new(limit - listings),
+            large: LargeFiles::default(),
             clock: Mutex::default(),
             searches: AtomicU32::new(0),
             asking: AtomicU32::new(0),
@@ -121,6 +126,7 @@ impl SearchMemory {
         if clock.has_stepped_back(moment) {
             // From now on, a write may get exactly the times that are remembered.
             self.listings.forget();
+            self.large.forget(&self.files);
             self.files.forget();
         }
         drop(clock);
@@ -141,6 +147,8 @@ impl SearchMemory {
             asked: AtomicU64::new(0),
             spared: AtomicU64::new(0),
             learned: AtomicU64::new(0),
+            pieces_met: AtomicU64::new(0),
+            pieces_learned: AtomicU64::new(0),
         })
     }
 
@@ -163,6 +171,9 @@ pub(crate) struct SearchVisit {
     asked: AtomicU64,
     spared: AtomicU64,
     learned: AtomicU64,
+    /// Pieces of large files, likewise.
+    pieces_met: AtomicU64,
+    pieces_learned: AtomicU64,
 }
 
 /// What one unit of a search counted since it began: threads that share a counter for each file slow each other down.
@@ -275,15 +286,10 @@ impl SearchVisit {
         tally: &Tally,
     ) -> Option<Lesson<'_>> {
         let before = opened.metadata;
-        let is_settled = before.changed.max(before.modified) < self.settled_before;
-        if !is_settled || before.size > REMEMBERED_MAX || !self.has_turn(tally) {
+        if before.size > WHOLE_MAX || !self.has_turn(tally) {
             return None;
         }
-        let is_own = item.dir.stamping_device() == Some(before.device);
-        let stamp = FileStamp::of(&before).filter(|_| is_own)?;
-        if self.memory.files.knows(&stamp, self.number) {
-            return None;
-        }
+        let stamp = self.learnable(item, &before)?;
         let size = usize::try_from(before.size).ok()?;
         let room = self.memory.files.reserve(size, self.number)?;
         // A process that has it open for writing can change it without a trace in its times.
@@ -296,6 +302,39 @@ impl SearchVisit {
             stamp,
             before,
             room,
+        })
+    }
+
+    /// The state of a file that may be learned, if it is not known yet.
+    fn learnable(&self, item: &WalkItem, before: &Metadata) -> Option<FileStamp> {
+        let is_settled = before.changed.max(before.modified) < self.settled_before;
+        let is_own = is_settled && item.dir.stamping_device() == Some(before.device);
+        let stamp = FileStamp::of(before).filter(|_| is_own)?;
+        (!self.memory.files.knows(&stamp, self.number)).then_some(stamp)
+    }
+
+    /// Decides whether the pieces of an opened large file may be learned.
+    pub(crate) fn large_lesson(&self, item: &WalkItem, opened: &OpenFile) -> Option<LargeLesson> {
+        let stamp = self.learnable(item, &opened.metadata)?;
+        Some(LargeLesson { stamp })
+    }
+
+    /// Decides whether a piece is learned, before it is read. What it promises is kept by [`PieceLesson::learn`].
+    pub(crate) fn piece_lesson(
+        &self,
+        LargeLesson { stamp }: LargeLesson,
+        opened: &OpenFile,
+        (at, of): (usize, usize),
+    ) -> Option<PieceLesson<'_>> {
+        let met = self.pieces_met.fetch_add(1, Ordering::Relaxed);
+        let learned = self.pieces_learned.load(Ordering::Relaxed);
+        let piece = Piece { stamp, at, of };
+        let is_learned = learned.saturating_mul(self.learned_of) <= met
+            && self.memory.large.lacks(piece)
+            && opened.is_unwritten();
+        is_learned.then(|| {
+            self.pieces_learned.fetch_add(1, Ordering::Relaxed);
+            PieceLesson { visit: self, piece }
         })
     }
 
@@ -314,6 +353,47 @@ pub(crate) struct Lesson<'a> {
     room: remembered::Reserved<'a>,
 }
 
+/// A large file whose pieces may be learned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LargeLesson {
+    stamp: FileStamp,
+}
+
+/// A piece of a large file that is about to be read, and then remembered.
+pub(crate) struct PieceLesson<'a> {
+    visit: &'a SearchVisit,
+    piece: Piece,
+}
+
+impl SearchVisit {
+    /// Tells whether a file that was read and the clock stayed what they were.
+    fn saw_no_change(&self, opened: &OpenFile, before: &Metadata) -> bool {
+        let now = opened.current();
+        let is_same = now.is_ok_and(|now| now.same_state(before));
+        is_same && !self.memory.moment().is_behind(self.began)
+    }
+}
+
+impl PieceLesson<'_> {
+    /// Remembers the lines that begin in the piece, all of them whole, if the file and the clock stayed what they were.
+    pub(crate) fn learn(self, opened: &OpenFile, lines: &[u8], table: &mut SketchTable) {
+        let PieceLesson { visit, piece } = self;
+        if !visit.saw_no_change(opened, &opened.metadata) {
+            return;
+        }
+        let (memory, number) = (&visit.memory, visit.number);
+        let learned = GrowingSketch::of(lines, table);
+        let all = memory.large.keep(piece, &learned, &memory.files, number);
+        let size = usize::try_from(opened.metadata.size).unwrap_or(usize::MAX);
+        if let Some(all) = all
+            && let Some(room) = memory.files.reserve(size, number)
+        {
+            let (facts, sketch) = all.finish();
+            room.keep(piece.stamp, facts, sketch, number);
+        }
+    }
+}
+
 impl Lesson<'_> {
     /// Remembers what was read, if it is all of the file, and the file and the clock stayed what they were.
     pub(crate) fn learn(
@@ -323,12 +403,8 @@ impl Lesson<'_> {
         is_binary: bool,
         table: &mut SketchTable,
     ) {
-        let memory = &self.visit.memory;
         let is_whole = content.len() as u64 == self.before.size;
-        let is_same = opened
-            .current()
-            .is_ok_and(|after| after.same_state(&self.before));
-        if !is_whole || !is_same || memory.moment().is_behind(self.visit.began) {
+        if !is_whole || !self.visit.saw_no_change(opened, &self.before) {
             return;
         }
         let (facts, sketch) = sketch::learn(content, is_binary, table);

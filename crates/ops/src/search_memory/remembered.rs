@@ -33,13 +33,18 @@ pub(super) struct FileStamp {
 }
 
 /// A file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
 impl FileStamp {
+    /// Which file it is of.
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
     /// The state; `None` if its times are centuries away, and so cannot be written down here.
     pub(super) fn of(metadata: &Metadata) -> Option<FileStamp> {
         Some(FileStamp {
@@ -229,20 +234,22 @@ impl Remembered {
     /// Takes room for what will be known of a file of this size; `None` if there is none.
     pub(super) fn reserve(&self, size: usize, search: u32) -> Option<Reserved<'_>> {
         let sketch = sketch::largest(size) >> self.folds.load(Ordering::Relaxed);
-        // A full list grows by an eighth while its old memory is still taken; that much is kept free for every list.
         let bytes = size_of::<u64>() + size_of::<KnownFile>() + sketch + SKETCH_OVERHEAD;
-        let take = || {
-            let room = self.limit.saturating_sub(self.limit / 16);
-            let taken = |used: usize| used.checked_add(bytes).filter(|used| *used <= room);
-            self.used
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
-                .is_ok()
-        };
-        let is_taken = take() || (self.make_room(search) && take());
+        let is_taken = self.take(bytes) || (self.make_room(search) && self.take(bytes));
         is_taken.then(|| Reserved {
             remembered: self,
             bytes,
         })
+    }
+
+    /// Takes room for something else than files, if there is so much.
+    pub(super) fn take(&self, bytes: usize) -> bool {
+        // A full list grows by an eighth while its old memory is still taken; that much is kept free for every list.
+        let room = self.limit.saturating_sub(self.limit / 16);
+        let taken = |used: usize| used.checked_add(bytes).filter(|used| *used <= room);
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
+            .is_ok()
     }
 
     /// Forgets files that are no longer met, or folds the others; returns whether that made room. One thread at a time.
@@ -290,7 +297,8 @@ impl Remembered {
         }
     }
 
-    fn give_back(&self, bytes: usize) {
+    /// Gives back room that was taken.
+    pub(super) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 

@@ -13,6 +13,9 @@ const BITS_MAX: u32 = 17;
 /// A sketch is halved while less than this percentage of its bits is set.
 const FILLED_PERCENT: usize = 43;
 
+/// How many triples are read from one block of lower case.
+const BLOCK: usize = 2048;
+
 /// Content from this size on has its lines measured; a smaller one is taken for a single line.
 const MEASURED_FROM: usize = 8 * 1024;
 
@@ -22,8 +25,8 @@ pub(super) const KELVIN: &str = "\u{212A}";
 
 /// The number of a triple of bytes, the same in files and in expressions. Letters have to be in lower case.
 pub(super) fn triple(bytes: [u8; 3]) -> u32 {
-    let [a, b, c] = bytes.map(u32::from);
-    number((a << 16) | (b << 8) | c)
+    let [a, b, c] = bytes;
+    number(u32::from_le_bytes([a, b, c, 0]))
 }
 
 fn number(key: u32) -> u32 {
@@ -83,17 +86,71 @@ pub(super) fn learn(
     is_binary: bool,
     table: &mut SketchTable,
 ) -> (LearnedFacts, Sketch) {
-    let mut facts = LearnedFacts {
-        is_binary,
-        ..LearnedFacts::default()
-    };
     if is_binary {
+        let facts = LearnedFacts {
+            is_binary,
+            ..LearnedFacts::default()
+        };
         return (facts, Sketch::default());
     }
+    (facts(content), table.sketch(content))
+}
+
+/// What is kept of text besides its triples.
+fn facts(content: &[u8]) -> LearnedFacts {
     let has = |letter: &str| memmem::find(content, letter.as_bytes()).is_some();
-    facts.has_odd_letters = !content.is_ascii() && (has(LONG_S) || has(KELVIN));
-    facts.longest_line = u32::try_from(longest_line(content)).unwrap_or(u32::MAX);
-    (facts, table.sketch(content))
+    LearnedFacts {
+        is_binary: false,
+        has_odd_letters: !content.is_ascii() && (has(LONG_S) || has(KELVIN)),
+        longest_line: u32::try_from(longest_line(content)).unwrap_or(u32::MAX),
+    }
+}
+
+/// What is known of content that is learned part by part. Each part has whole lines.
+#[derive(Debug)]
+pub(super) struct GrowingSketch {
+    facts: LearnedFacts,
+    packed: Vec<u8>,
+}
+
+/// How many bytes one takes.
+pub(super) const GROWING_BYTES: usize = (1 << BITS_MAX) / 8;
+
+impl GrowingSketch {
+    pub(super) fn new() -> GrowingSketch {
+        GrowingSketch {
+            facts: LearnedFacts::default(),
+            packed: vec![0; GROWING_BYTES],
+        }
+    }
+
+    /// Adds what is known of another part.
+    pub(super) fn add(&mut self, part: &GrowingSketch) {
+        let LearnedFacts {
+            has_odd_letters,
+            longest_line,
+            ..
+        } = part.facts;
+        self.facts.has_odd_letters |= has_odd_letters;
+        self.facts.longest_line = self.facts.longest_line.max(longest_line);
+        let bits = self.packed.iter_mut().zip(&part.packed);
+        bits.for_each(|(own, more)| *own |= *more);
+    }
+
+    /// Learns a part.
+    pub(super) fn of(content: &[u8], table: &mut SketchTable) -> GrowingSketch {
+        table.set(content, BITS_MAX);
+        GrowingSketch {
+            facts: facts(content),
+            packed: table.packed.clone(),
+        }
+    }
+
+    /// All parts were added.
+    pub(super) fn finish(mut self) -> (LearnedFacts, Sketch) {
+        halve(&mut self.packed);
+        (self.facts, Sketch(self.packed.into()))
+    }
 }
 
 /// The longest line with its end, or more.
@@ -113,18 +170,17 @@ fn longest_line(content: &[u8]) -> usize {
 impl SketchTable {
     /// Makes a sketch and halves it while it is mostly empty.
     fn sketch(&mut self, content: &[u8]) -> Sketch {
-        let slots = 1 << bits_for(content.len());
+        self.set(content, bits_for(content.len()));
+        halve(&mut self.packed);
+        Sketch(self.packed.as_slice().into())
+    }
+
+    /// Makes the bits of content.
+    fn set(&mut self, content: &[u8], bits: u32) {
         self.slots.clear();
-        self.slots.resize(slots, 0);
+        self.slots.resize(1 << bits, 0);
         self.fill(content);
         self.pack();
-        while self.packed.len() * 8 > 1 << BITS_MIN && is_sparse(&self.packed) {
-            let half = self.packed.len() / 2;
-            let (low, high) = self.packed.split_at_mut(half);
-            low.iter_mut().zip(high).for_each(|(a, b)| *a |= *b);
-            self.packed.truncate(half);
-        }
-        Sketch(self.packed.as_slice().into())
     }
 
     /// Sets the slot of every triple. With a length that is known when this is compiled no index has to be checked.
@@ -159,16 +215,35 @@ impl SketchTable {
     }
 }
 
+/// Halves a sketch while it is mostly empty.
+fn halve(packed: &mut Vec<u8>) {
+    while packed.len() * 8 > 1 << BITS_MIN && is_sparse(packed) {
+        let half = packed.len() / 2;
+        let (low, high) = packed.split_at_mut(half);
+        low.iter_mut().zip(high).for_each(|(a, b)| *a |= *b);
+        packed.truncate(half);
+    }
+}
+
 /// Sets the slot of every three bytes in a row. Those across line ends only make the sketch a little less precise.
 fn fill<const SLOTS: usize>(content: &[u8], slots: &mut [u8; SLOTS]) {
-    let (first, rest) = content.split_at(content.len().min(2));
-    let next = |key: u32, byte: &u8| (key << 8 | u32::from(byte.to_ascii_lowercase())) & 0xFF_FFFF;
-    let mut key = first.iter().fold(0, next);
-    for byte in rest {
-        key = next(key, byte);
-        if let Some(slot) = slots.get_mut(number(key) as usize & (SLOTS - 1)) {
-            *slot = 1;
+    // Lower case is made block by block, many bytes at a time; each triple is then read at once, with the byte behind it.
+    let mut block = [0; BLOCK + 3];
+    let mut rest = content;
+    while rest.len() >= 3 {
+        let (piece, _) = rest.split_at(rest.len().min(BLOCK + 2));
+        if let Some(lower) = block.get_mut(..piece.len()) {
+            lower.copy_from_slice(piece);
+            lower.make_ascii_lowercase();
         }
+        for four in block.get(..=piece.len()).unwrap_or_default().windows(4) {
+            let &[a, b, c, d] = four else { continue };
+            let key = u32::from_le_bytes([a, b, c, d]) & 0xFF_FFFF;
+            if let Some(slot) = slots.get_mut(number(key) as usize & (SLOTS - 1)) {
+                *slot = 1;
+            }
+        }
+        rest = rest.get(BLOCK..).unwrap_or_default();
     }
 }
 

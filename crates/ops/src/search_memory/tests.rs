@@ -250,6 +250,94 @@ fn a_file_that_is_written_for_long_is_never_known_by_half() {
     assert_eq!(memory.usage().files, 0);
 }
 
+/// A log in several pieces, each with a word of its own.
+fn log_of_pieces(last: &str) -> String {
+    let lines = |word: u64| format!("2026-01-01 something of part{word} happened\n").repeat(16_000);
+    let parts: String = (0..4).map(lines).collect();
+    parts + last + "\n"
+}
+
+#[test]
+fn large_files_are_learned_piece_by_piece_and_then_not_opened() {
+    let tree = Tree::with(&[("a", "before part2"), ("z", "behind part2")]);
+    tree.file("log", log_of_pieces("needle"));
+    if !is_remembering(&tree) {
+        return;
+    }
+    settle();
+    let memory = eager();
+    search(&tree, &memory, &grep(&tree, "absolutely nowhere"));
+    assert!(memory.usage().files < 3, "one search learns a few pieces");
+    learn_all(&tree, &memory);
+    assert_eq!(memory.usage().files, 3);
+    assert_eq!(spared(&tree, &memory, "absolutely nowhere"), 3);
+    assert_eq!(spared(&tree, &memory, "needle"), 2);
+    for (text, max_results) in [
+        ("part2", 1000),
+        ("part2", 1),
+        ("part2", 2),
+        ("behind", 1),
+        ("part3", 5),
+    ] {
+        for from in [SearchFrom::Start, SearchFrom::End] {
+            for output in [
+                SearchOutput::Matches,
+                SearchOutput::Files,
+                SearchOutput::Count,
+            ] {
+                let request = Grep {
+                    max_results,
+                    from,
+                    output,
+                    ..grep(&tree, text)
+                };
+                search(&tree, &memory, &request);
+            }
+        }
+    }
+}
+
+#[test]
+fn pieces_of_two_states_of_a_large_file_are_never_one() {
+    let tree = Tree::with(&[("log", log_of_pieces("needle").as_str())]);
+    if !is_remembering(&tree) {
+        return;
+    }
+    let memory = eager();
+    for round in 0..12 {
+        settle();
+        let searches = 1 + round % 4;
+        for _ in 0..searches {
+            search(&tree, &memory, &grep(&tree, "no such text"));
+        }
+        let new = format!("mark{round}\n");
+        let mut text = log_of_pieces("needle");
+        // In another piece each time, with the same size.
+        let at = (round * 400_000) % (text.len() - 100);
+        let at = at + text.get(at..).and_then(|rest| rest.find('\n')).unwrap() + 1;
+        text.replace_range(at..at + new.len(), &new);
+        tree.file("log", text);
+        for text in [new.trim_end(), "needle", "part3"] {
+            assert!(search(&tree, &memory, &grep(&tree, text)).total_matches > 0);
+        }
+    }
+    learn_all(&tree, &memory);
+    assert_eq!(memory.usage().files, 1);
+    assert_eq!(spared(&tree, &memory, "absolutely nowhere"), 1);
+    assert_eq!(spared(&tree, &memory, "mark11"), 0);
+}
+
+#[test]
+fn a_large_file_with_a_line_of_many_pieces_is_never_left_out() {
+    let long = "x".repeat(3 << 20) + "needle\n";
+    let tree = Tree::with(&[("log", (log_of_pieces("end") + &long).as_str())]);
+    let memory = eager();
+    learn_all(&tree, &memory);
+    assert_eq!(spared(&tree, &memory, "absolutely nowhere"), 0);
+    let found = search(&tree, &memory, &grep(&tree, "absolutely nowhere"));
+    assert_eq!(found.lines_in_parts, 1);
+}
+
 #[test]
 fn everything_is_forgotten_when_the_clock_is_set_back() {
     let tree = some_files();
