@@ -19,7 +19,6 @@ use crate::watch::file_clock;
 type List<'l> = &'l mut dyn FnMut(TakeName<'_>) -> Result<()>;
 
 /// Names of a list that exist, until it is known that they may be told.
-#[derive(Default)]
 struct Listed {
     names: Vec<u8>,
     /// Where each ends, and what was listed of it.
@@ -28,7 +27,11 @@ struct Listed {
 
 impl Listed {
     fn of(list: List<'_>, judge: &mut EntryJudge<'_>) -> Result<Listed> {
-        let mut listed = Listed::default();
+        // Room for most directories at once.
+        let mut listed = Listed {
+            names: Vec::with_capacity(1024),
+            entries: Vec::with_capacity(64),
+        };
         list(&mut |name, entry| {
             if judge.shows(name, entry.kind) {
                 listed.names.extend_from_slice(name);

@@ -157,6 +157,11 @@ pub(super) struct NameTable {
     /// By their first byte.
     prefixes: ByByte,
     tokens: Vec<TokenPattern>,
+    /// Where names begin or end that may fit: most names do neither.
+    may_begin: Vec<bool>,
+    may_end: Vec<bool>,
+    /// A pattern has neither a beginning nor an end of its own.
+    may_be_any: bool,
 }
 
 /// A pattern that is matched token by token.
@@ -183,7 +188,7 @@ impl TokenPattern {
 
     /// Most names differ at one of their ends, which is seen at once.
     fn fits(&self, name: &[u8]) -> bool {
-        name.starts_with(&self.head) && name.ends_with(&self.tail) && fits(&self.tokens, name)
+        begins(name, &self.head) && ends(name, &self.tail) && fits(&self.tokens, name)
     }
 }
 
@@ -204,6 +209,8 @@ impl NameTable {
         let mut table = NameTable {
             lengths: vec![false; 256],
             firsts: vec![false; 256],
+            may_begin: vec![false; 256],
+            may_end: vec![false; 256],
             ..NameTable::default()
         };
         for (pattern, bits) in patterns {
@@ -220,17 +227,28 @@ impl NameTable {
                     *length = true;
                 }
                 set(&mut self.firsts, text.first());
+                set(&mut self.may_begin, text.first());
                 self.exact.insert(text, bits);
             }
             NamePattern::Suffix(text) => {
                 let text = text.into_bytes();
+                set(&mut self.may_end, text.last());
                 put(&mut self.suffixes, text.last().copied(), (text, bits));
             }
             NamePattern::Prefix(text) => {
                 let text = text.into_bytes();
+                set(&mut self.may_begin, text.first());
                 put(&mut self.prefixes, text.first().copied(), (text, bits));
             }
-            NamePattern::Tokens(tokens) => self.tokens.push(TokenPattern::new(tokens, bits)),
+            NamePattern::Tokens(tokens) => {
+                let pattern = TokenPattern::new(tokens, bits);
+                if pattern.head.is_empty() {
+                    set(&mut self.may_end, pattern.tail.last());
+                    self.may_be_any |= pattern.tail.is_empty();
+                }
+                set(&mut self.may_begin, pattern.head.first());
+                self.tokens.push(pattern);
+            }
         }
     }
 
@@ -241,7 +259,10 @@ impl NameTable {
 
     /// Tells whether a name fits any pattern.
     pub(super) fn has_fitting(&self, name: &[u8]) -> bool {
-        self.fitting(name).next().is_some()
+        let may = self.may_be_any
+            || is_flagged(&self.may_begin, name.first())
+            || is_flagged(&self.may_end, name.last());
+        may && self.fitting(name).next().is_some()
     }
 
     /// The bits of every pattern that a name fits.
@@ -253,10 +274,10 @@ impl NameTable {
         let exact = may_be_exact.then(|| self.exact.get(name)).flatten();
         let suffixes = listed(&self.suffixes, last).iter();
         let prefixes = listed(&self.prefixes, first).iter();
-        let ends = suffixes.filter(|(text, _)| name.ends_with(text));
-        let begins = prefixes.filter(|(text, _)| name.starts_with(text));
+        let ending = suffixes.filter(|(text, _)| ends(name, text));
+        let beginning = prefixes.filter(|(text, _)| begins(name, text));
         let tokens = self.tokens.iter().filter(|pattern| pattern.fits(name));
-        let texts = ends.chain(begins).map(|(_, bits)| bits);
+        let texts = ending.chain(beginning).map(|(_, bits)| bits);
         let others = tokens.map(|pattern| &pattern.bits);
         exact
             .into_iter()
@@ -264,6 +285,21 @@ impl NameTable {
             .chain(others)
             .map(Vec::as_slice)
     }
+}
+
+/// Byte by byte: most texts differ in the first or second, long before a call of `memcmp` is paid for.
+fn begins(name: &[u8], text: &[u8]) -> bool {
+    name.len() >= text.len() && name.iter().zip(text).all(|(a, b)| a == b)
+}
+
+fn ends(name: &[u8], text: &[u8]) -> bool {
+    let mut pairs = name.iter().rev().zip(text.iter().rev());
+    name.len() >= text.len() && pairs.all(|(a, b)| a == b)
+}
+
+fn is_flagged(flags: &[bool], byte: Option<&u8>) -> bool {
+    let flag = byte.and_then(|byte| flags.get(usize::from(*byte)));
+    flag.copied().unwrap_or(false)
 }
 
 fn set(flags: &mut [bool], byte: Option<&u8>) {
