@@ -10,6 +10,7 @@ use crate::corpus::{COMMON, RARE};
 use crate::goals::Goals;
 use crate::measure::Cost;
 use crate::pair::{Pair, Servers};
+use crate::searches::BEFORE_TENTH;
 use crate::server::Server;
 
 const RIGHTS: &str = "Rights";
@@ -111,7 +112,10 @@ fn row(
             let mut sides = own.borrow_mut();
             sides.start(servers, more)?;
             if round == 0 {
-                agree(&mut sides, tool, &arguments)?;
+                // Then both know all that they will.
+                for _ in 0..BEFORE_TENTH {
+                    agree(&mut sides, tool, &arguments)?;
+                }
             }
             repeated(sides.with.as_mut(), tool, &arguments, times)
         }),
