@@ -17,7 +17,7 @@ use crate::syscall::{self, Errno, Purpose, SysResult};
 const LIST: &str = "list";
 const ENTRY: usize = 22;
 
-/// How many hashes of files that are gone are kept beside those that other files go on from.
+/// How many hashes of removed files are kept besides those that other files continue from.
 const HASHES_KEPT: usize = 1000;
 
 /// How much of a file is read to find its last line.
@@ -32,7 +32,7 @@ pub struct BrokenChain {
     pub line: Option<usize>,
 }
 
-/// Writes down that there is a record file. It is there already, and on disk.
+/// Lists a record file. It already exists, and is on disk.
 pub(super) fn list(records: BorrowedFd<'_>, stem: &str) -> SysResult<()> {
     let entry = format!("{stem}\n");
     if entry.len() != ENTRY {
@@ -47,7 +47,7 @@ pub(super) fn list(records: BorrowedFd<'_>, stem: &str) -> SysResult<()> {
     })
 }
 
-/// Writes down that a record file is about to go.
+/// Removes a record file from the list before it is deleted.
 fn unlist(records: BorrowedFd<'_>, stem: &[u8]) -> SysResult<()> {
     with_list(records, |file, text| {
         let blank = format!("{:>1$}\n", "", ENTRY - 1);
@@ -103,8 +103,8 @@ fn stem_in(entry: &[u8]) -> Option<&[u8]> {
     (entry.len() == ENTRY && stem.iter().all(is_stem)).then_some(stem)
 }
 
-/// The hash of the last line that is written down, for the first file of a process. The line is on disk before another one
-/// says that it follows it.
+/// The hash of the last recorded line, for the first file of a process. The line is on disk before another one says
+/// that it follows it.
 pub(super) fn newest_hash(store: &Store) -> SysResult<String> {
     for name in record_names(store)?.iter().rev() {
         let Some((file, _)) = open_record(store, name)? else {
@@ -197,7 +197,7 @@ fn broken(name: &Name, line: Option<usize>) -> BrokenChain {
 /// What was found so far.
 #[derive(Default)]
 struct ChainCheck<'a> {
-    /// The hashes that files go on from and that were not found yet, each with the file.
+    /// The hashes that files continue from and that were not found yet, each with the file.
     wanted: BTreeMap<String, &'a Name>,
     lines: u64,
 }
@@ -228,7 +228,7 @@ impl ChainCheck<'_> {
     }
 }
 
-/// Removes record files in which every change is gone, and remembers what the others go on from.
+/// Removes record files in which every change is gone, and remembers the hashes that the others continue from.
 pub(super) fn remove_old_files(store: &Store, oldest: u64) -> SysResult<()> {
     let names = record_names(store)?;
     let mut wanted = BTreeSet::new();
@@ -254,7 +254,7 @@ pub(super) fn remove_old_files(store: &Store, oldest: u64) -> SysResult<()> {
     Ok(())
 }
 
-/// The hashes to keep of a file, which are those that others go on from and its last; `None` if a change in it is kept.
+/// The hashes to keep of a file: those that others continue from, and its last; `None` if a change in it is kept.
 fn hashes_of_old(
     file: &File,
     oldest: u64,
@@ -273,7 +273,7 @@ fn hashes_of_old(
     Ok(is_old.then_some(kept))
 }
 
-/// Lets the oldest hashes go that no file goes on from.
+/// Drops the oldest hashes that no file continues from.
 fn bound(hashes: &mut Vec<String>, wanted: &BTreeSet<String>) {
     let mut excess = hashes.len().saturating_sub(HASHES_KEPT);
     hashes.retain(|hash| {

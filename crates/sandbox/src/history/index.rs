@@ -18,7 +18,7 @@ const OFFSET_BITS: u32 = 40;
 /// How many bits beside a number say how the change ended.
 const END_BITS: u32 = 2;
 
-/// What only lines have that say which changes are taken back, and which parts failed. Quotes inside of texts are escaped.
+/// The marks of lines that say which changes are undone, and which parts failed. Quotes inside of texts are escaped.
 static UNDOES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""undoes":["#));
 static FAILED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""failed":["#));
 
@@ -45,7 +45,7 @@ impl LineAt {
     }
 }
 
-/// A record file as far as it was looked at.
+/// A record file, as far as it was read.
 #[derive(Debug, Clone)]
 struct IndexedFile {
     name: Name,
@@ -65,7 +65,7 @@ pub(crate) struct Index {
     undoes: BTreeMap<u64, Vec<u64>>,
     /// The changes with parts that did not happen.
     failing: BTreeSet<u64>,
-    /// The parts of changes of which their ends say so: what a dead process left was taken back in part.
+    /// The parts that did not happen according to the ends of changes: a dead process's work was undone in part.
     failed_at_end: BTreeMap<u64, Vec<u32>>,
     /// What is before it was pruned.
     oldest: u64,
@@ -195,7 +195,7 @@ impl Index {
         self.lines.get(first..behind).unwrap_or_default()
     }
 
-    /// How a change ended, if that was written down.
+    /// How a change ended, if that was recorded.
     pub(super) fn end(&self, number: u64) -> Option<End> {
         let behind = self.ends.partition_point(|end| end >> END_BITS <= number);
         let last = behind.checked_sub(1).and_then(|last| self.ends.get(last))?;
@@ -211,7 +211,7 @@ impl Index {
         self.failed_at_end.get(&number).map_or(&[], Vec::as_slice)
     }
 
-    /// The changes that take back others, in order.
+    /// The changes that undo others, in order.
     pub(super) fn undoes(&self) -> &BTreeMap<u64, Vec<u64>> {
         &self.undoes
     }

@@ -74,7 +74,7 @@ impl Journal {
         begun.inspect_err(|_| drop(self.lock().open.remove(&number)))
     }
 
-    /// Writes down further parts of a change.
+    /// Records further parts of a change.
     pub(crate) fn add(
         &self,
         number: u64,
@@ -91,7 +91,7 @@ impl Journal {
         file.sync(durability)
     }
 
-    /// Writes down that a part did not happen.
+    /// Records that a part did not happen.
     pub(crate) fn fail(&self, number: u64, part: u32) {
         if let Ok(file) = self.file_of(number) {
             let failed = file.append(Line {
@@ -108,7 +108,7 @@ impl Journal {
         file.ok_or(Errno::NOENT)
     }
 
-    /// Writes down that a change ended. It need not be on disk if a look at its parts tells the same.
+    /// Records that a change ended. It need not be on disk if its parts show the same.
     pub(crate) fn end(&self, number: u64, end: End, durability: Durability) -> SysResult<()> {
         let file = self.lock().open.remove(&number);
         let Some(file) = file else { return Ok(()) };
@@ -119,7 +119,7 @@ impl Journal {
         }
     }
 
-    /// Writes down the end of a change that another process began, and which of its parts did not happen.
+    /// Records the end of a change that another process began, and which of its parts did not happen.
     pub(crate) fn end_foreign(
         &self,
         store: &Store,
@@ -135,7 +135,7 @@ impl Journal {
         file.sync(Durability::Fsync)
     }
 
-    /// Writes down that what was kept of changes is gone, though older ones are kept.
+    /// Records that the content of some changes is gone, although older changes are kept.
     pub(crate) fn end_pruned(&self, store: &Store, numbers: &[u64]) -> SysResult<()> {
         for number in numbers {
             let file = self.lock().file_for(store)?;
@@ -303,7 +303,7 @@ impl RecordFile {
         self.tail().lines
     }
 
-    /// What the next file goes on from. It is on disk before that file says so.
+    /// The line that the next file continues from. It is on disk before that file says so.
     fn handover(&self) -> SysResult<String> {
         let hash = self.tail().hash.clone();
         self.sync(Durability::Fsync)?;

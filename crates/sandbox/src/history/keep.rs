@@ -399,7 +399,7 @@ impl Change {
         })
     }
 
-    /// Writes down a part that keeps nothing, and makes it happen.
+    /// Records a part that keeps nothing, and makes it happen.
     pub(crate) fn noted<T>(
         &self,
         observers: &Observers,
@@ -410,7 +410,7 @@ impl Change {
         act().inspect_err(|_| self.disown(noted.as_ref()))
     }
 
-    /// Writes down a part that is about to happen and keeps nothing.
+    /// Records a part that is about to happen and keeps nothing.
     pub(crate) fn note(
         &self,
         observers: &Observers,
@@ -436,7 +436,7 @@ impl Change {
     }
 }
 
-/// A part that was written down.
+/// A recorded part.
 #[derive(Debug)]
 pub(crate) struct NotedPart {
     slot: PartSlot,
@@ -522,7 +522,7 @@ impl Keeping<'_> {
         self.perform(part, plain)
     }
 
-    /// A directory that somebody filled in the last moment gets its name back.
+    /// A directory that was filled at the last moment gets its name back.
     fn remove_empty(
         &self,
         target: EntryRef<'_>,

@@ -1,4 +1,4 @@
-//! What is written down of a root's changes at one moment. Changes are read one by one, as they are asked for.
+//! The records of a root's changes at one moment. Changes are read one by one, on demand.
 
 use std::sync::{Arc, PoisonError};
 
@@ -109,7 +109,7 @@ impl ListedChange<'_> {
         self.ledger.end(self.number())
     }
 
-    /// All that is written down of it; `None` if that cannot be read, or is gone.
+    /// Its whole record; `None` if that cannot be read, or is gone.
     #[must_use]
     pub fn record(&self) -> Option<ChangeRecord> {
         let mut record = ChangeRecord::empty(self.number());
@@ -155,7 +155,7 @@ impl Ledger<'_> {
         self.after(0)
     }
 
-    /// What is written down of one change.
+    /// The record of one change.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<ChangeRecord> {
         let lines = self.index.lines_of(number);
@@ -166,12 +166,12 @@ impl Ledger<'_> {
         listed.record()
     }
 
-    /// How a change ended, if that was written down.
+    /// How a change ended, if that was recorded.
     pub(super) fn end(&self, number: u64) -> Option<End> {
         self.index.end(number)
     }
 
-    /// What is written down of one change; an error if there is something that cannot be read.
+    /// The record of one change; an error if it exists but cannot be read.
     pub(super) fn read(&self, number: u64) -> SysResult<Option<ChangeRecord>> {
         if self.index.lines_of(number).is_empty() {
             return Ok(None);
@@ -192,7 +192,7 @@ impl Ledger<'_> {
             .map(|(number, undoes)| (*number, undoes.as_slice()))
     }
 
-    /// Tells whether a change took place, as far as is known.
+    /// Tells whether a change took place, as far as known.
     fn is_made(&self, number: u64) -> bool {
         match self.index.end(number) {
             Some(End::Void) => false,
@@ -211,7 +211,7 @@ impl Ledger<'_> {
 }
 
 impl History {
-    /// What is written down by now; nothing if it cannot be read.
+    /// The current records; none if they cannot be read.
     pub fn ledger(&self) -> Ledger<'_> {
         self.try_ledger().unwrap_or_else(|_| Ledger {
             store: None,
@@ -220,13 +220,13 @@ impl History {
         })
     }
 
-    /// What is written down by now.
+    /// The current records.
     pub(super) fn try_ledger(&self) -> SysResult<Ledger<'_>> {
         let store = self.existing_store();
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = store {
             let updated = Arc::make_mut(&mut index).update(store);
-            // What cannot be read now is looked for again by the next call.
+            // What cannot be read now is tried again by the next call.
             updated.inspect_err(|_| *index = Arc::default())?;
         }
         Ok(Ledger {

@@ -118,7 +118,7 @@ fn read_block(store: &Store, name: &Name, start: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads a line that goes on behind its block.
+/// Reads a line that continues beyond its block.
 fn read_line(store: &Store, name: &Name, at: u64) -> Option<Vec<u8>> {
     let (file, _) = open_record(store, name).ok()??;
     let mut line = Vec::new();

@@ -559,7 +559,7 @@ mod tests {
         }
     }
 
-    /// A number that was given may be written down later.
+    /// A number that was given may be recorded later.
     #[test]
     fn a_change_that_is_about_to_be_written_down_is_kept() {
         let temp = tempfile::tempdir().unwrap();
@@ -573,7 +573,7 @@ mod tests {
         assert_eq!(kept(&root).len(), 0);
         assert_eq!(objects(&root), 0);
         assert_eq!(history.oldest_kept(), taken);
-        // One that is not written down long after is not needed.
+        // One that is still not recorded long after is not needed.
         let ledger = history.ledger();
         let gone = [1, 3].into_iter().collect();
         assert_eq!(oldest_after(&ledger, 3, &gone), last);

@@ -19,7 +19,7 @@ pub(crate) const NO_HASH: &str = "";
 pub(crate) struct Line {
     /// The number of the change.
     pub(crate) n: u64,
-    /// All parts were done, or what was done of them was taken back.
+    /// All parts were done, or those that were done were undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) end: Option<End>,
     /// Who made the change, on its first line.
@@ -28,7 +28,7 @@ pub(crate) struct Line {
     /// What is about to happen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<Part>,
-    /// The indexes of parts that were written down and did not happen.
+    /// The indexes of parts that were recorded but did not happen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) failed: Vec<u32>,
     /// No further part will follow: if these are in place, the change is done.
@@ -59,7 +59,7 @@ impl Line {
 pub(crate) enum End {
     /// Its parts were done.
     Done,
-    /// Its parts were taken back, or never done.
+    /// Its parts were undone, or never done.
     Void,
     /// Its parts were done, and what was kept of it went before that of older changes.
     Pruned,
@@ -128,7 +128,7 @@ pub struct Part {
     /// The object that the new content is taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
-    /// What was there could not be kept, so that this cannot be taken back.
+    /// The old content could not be kept, so this cannot be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
     /// What an append added, or a cut took.
@@ -162,7 +162,7 @@ impl Part {
         self.crossing.as_ref().map(|other| other.history.as_str())
     }
 
-    /// What the entry is or was, as far as a view judges it: a directory, or a file like everything else.
+    /// The kind of the entry for a view: a directory, or a file like everything else.
     ///
     /// Security: an unrecorded kind counts as a file. A directory could be visible because of what is below it.
     #[must_use]

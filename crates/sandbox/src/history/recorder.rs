@@ -27,17 +27,17 @@ struct BegunChange {
     number: u64,
     /// How many parts have a name.
     slots: u32,
-    /// How many of them were written down.
+    /// How many of them were recorded.
     written: u32,
     failed: u32,
     /// Something could not be kept.
     lost: bool,
-    /// What was written down says by itself that no further part follows.
+    /// Whether the records themselves show that no further part follows.
     is_closed: bool,
     has_ended: bool,
     /// Another history has this change too, under this number.
     is_joint: bool,
-    /// What was written down and happened, if the call may have to take it back; each part with its index.
+    /// The parts that were recorded and happened, if the call may have to undo them; each with its index.
     parts: Vec<(u32, Part)>,
 }
 
@@ -62,7 +62,7 @@ impl CallChanges {
         &self.author
     }
 
-    /// Says which changes the call takes back, before it does.
+    /// Records which changes the call will undo.
     pub(crate) fn set_undoes(&self, numbers: Vec<u64>) {
         *self.undoes.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
     }
@@ -72,7 +72,7 @@ impl CallChanges {
         undoes.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the call has done so far in a root, if it takes back changes: its number there, and the parts.
+    /// What an undo has done so far in a root: its number there, and the parts.
     pub(super) fn made_in(&self, history: &History) -> Option<(u64, Vec<(u32, Part)>)> {
         let begun = self.lock();
         let own = begun.iter().find(|begun| begun.is_in(history));
@@ -183,7 +183,7 @@ impl CallChanges {
         Ok(index)
     }
 
-    /// Says that a part that was written down did not happen.
+    /// Records that a recorded part did not happen.
     pub(crate) fn fail(&self, slot: &PartSlot, index: u32) {
         self.fail_in(&slot.history, slot.number, index);
     }
@@ -243,7 +243,7 @@ impl BegunChange {
         !self.is_closed && self.written > self.failed
     }
 
-    /// Writes down that it has ended, if that was not done.
+    /// Records that it has ended, if that was not done.
     fn end(&mut self, durability: Durability) -> SysResult<()> {
         if self.written == 0 || std::mem::replace(&mut self.has_ended, true) {
             return Ok(());

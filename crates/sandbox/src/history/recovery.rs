@@ -29,7 +29,7 @@ use crate::together::{ChangePlace, Extent, HeldPlaces};
 
 /// How many places of a change are locked; of more, the directories that they are in.
 const PLACES_MAX: usize = 64;
-/// How often somebody else's lock is tried, and how long the first and the longest wait between is.
+/// How often another process's lock is tried, and how long the first and the longest pause is.
 const HOLD_TRIES: usize = 60;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
@@ -39,9 +39,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 pub struct Recovered {
     /// Changes that were whole.
     pub done: u64,
-    /// Changes that were taken back, or had not begun.
+    /// Changes that were undone, or had not begun.
     pub taken_back: u64,
-    /// The paths that somebody had changed since, or that could not be taken back.
+    /// The paths that were changed since, or that could not be restored.
     pub left: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl History {
         Ok(true)
     }
 
-    /// Takes back what a call did, the last part first; tells the indexes of the parts of which nothing is left.
+    /// Undoes what a call did, the last part first; returns the indexes of the parts of which nothing is left.
     pub(super) fn take_back(
         &self,
         root: &Root,
@@ -454,7 +454,7 @@ impl Recovery<'_> {
                 Err(Errno::EXIST) => {
                     let there = syscall::stat_at_unchecked(entry.0, entry.1)?;
                     if !is_of(part.old.as_ref(), &there) {
-                        // Somebody put something else there, and this is all that is left of what was.
+                        // Something else was put there, and this is all that is left of the old content.
                         return Err(Errno::BUSY);
                     }
                     // A copy was kept, and the entry itself was not removed yet.

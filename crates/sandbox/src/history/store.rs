@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    /// Writes down how long changes are kept, for the time when the root is gone.
+    /// Records how long changes are kept, for the time when the root is gone.
     pub(crate) fn note_keep(&self, keep: Duration) -> SysResult<()> {
         let seconds = keep.as_secs().to_string();
         let name = fixed("keep")?;

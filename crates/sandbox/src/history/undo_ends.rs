@@ -17,7 +17,7 @@ use crate::metadata::Metadata;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
 impl Undoing<'_> {
-    /// Takes back an append: the tail is kept, and the file ends where it did.
+    /// Undoes an append: the tail is kept, and the file ends where it did before.
     pub(super) fn cut(&self, part: &Part) -> Result<(), UndoFault> {
         let path = part.path.as_str();
         let tail = part.tail.as_ref().ok_or_else(|| gone(path))?;
