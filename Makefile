@@ -24,7 +24,7 @@ STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 # Compares the replies of a debug build with the recorded ones.
 COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race pictures docker-build static packages test-packages
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-histories test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race pictures docker-build static packages test-packages
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -88,6 +88,9 @@ test-limits: ## what one client can take at most, with all the connections and b
 test-shared: ## three replicas on bindfs, mergerfs, exfat-fuse, sshfs, MooseFS, CephFS, NFSv4.2 and a root that does not answer: fails on a lost change (minutes; root; installs Debian packages)
 	$(CARGO) build --release --locked --package $(CMD)
 	tests/shared/run target/release/$(CMD)
+
+test-histories: ## the tests of histories on ext4, XFS, Btrfs, tmpfs, overlayfs, bindfs, fuse-overlayfs and exfat-fuse (a quarter of an hour; root; installs Debian packages)
+	tests/shared/histories
 
 test-rolling: ## restarts three replicas behind nginx and haproxy while clients call; fails where a call does (needs both)
 	$(CARGO) build --release --locked --package $(CMD)
