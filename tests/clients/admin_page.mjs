@@ -173,6 +173,11 @@ async function run() {
   const refused = await call(address, "read_file", { path: evil });
   assert.equal(refused.isError, true);
   assert.match(refused.content[0].text, /suspended/);
+  // What was refused before it became a call is told by its sender.
+  await fetch(`http://${address}/mcp`, { method: "POST", headers: { "content-type": "text/plain" }, body: "no message" });
+  await page.getByRole("button", { name: "Roots" }).click();
+  await page.getByRole("button", { name: "Clients" }).click();
+  await page.locator("#refused-rows .refused").getByText("127.0.0.1").waitFor();
   await picture(page, "admin-clients");
   await page.getByRole("button", { name: "Let in again" }).click();
   await page.getByRole("button", { name: "Suspend" }).first().waitFor();

@@ -164,7 +164,9 @@ impl AdminState {
     }
 
     fn clients(&self) -> Value {
-        json!({ "clients": self.board.clients(&self.clients.now()) })
+        let refused = self.gauges.as_ref();
+        let refused = refused.map(|gauges| gauges.refusals().senders());
+        json!({ "clients": self.board.clients(&self.clients.now()), "refused": refused })
     }
 
     /// The warnings of `check` about each root. They take a walk through the roots, so they are computed once for the

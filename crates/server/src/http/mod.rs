@@ -16,6 +16,7 @@ pub(crate) mod listener;
 mod metrics;
 mod oauth;
 mod readiness;
+mod refusal_log;
 mod root_looks;
 mod router;
 mod server_card;

@@ -2,10 +2,9 @@
 //!
 //! Every request is checked here before its body is read: Host and Origin by the [`HostCheck`], then the token.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes};
@@ -28,6 +27,7 @@ use super::host_check::{self, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
 use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
+use super::refusal_log::RefusalLog;
 use super::root_looks::RootLooks;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
@@ -87,15 +87,15 @@ pub(super) struct Router {
     handshake_timeout: Duration,
     gauges: Arc<HttpGauges>,
     process: Arc<ProcessFigures>,
-    refusals: Mutex<BTreeMap<u16, u64>>,
     /// For the metrics.
     looks: RootLooks,
 }
 
-/// What is open now, for the metrics and the operator's page.
+/// What is open now and what was refused, for the metrics and the operator's page.
 #[derive(Default)]
 pub(crate) struct HttpGauges {
     connections: AtomicU64,
+    refusals: RefusalLog,
     sessions: OnceLock<Vec<Arc<Sessions>>>,
 }
 
@@ -103,6 +103,11 @@ impl HttpGauges {
     /// The open connections.
     pub(crate) fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The requests that were refused before they became calls.
+    pub(crate) fn refusals(&self) -> &RefusalLog {
+        &self.refusals
     }
 
     /// The open sessions of all endpoints.
@@ -146,7 +151,6 @@ impl Router {
             handshake_timeout: options.handshake_timeout,
             gauges: options.gauges,
             process: options.process,
-            refusals: Mutex::default(),
             looks: RootLooks::default(),
         }
     }
@@ -189,7 +193,8 @@ impl Router {
             _ => {}
         }
         if let Err(refusal) = self.check(&request, &info) {
-            return self.refused(&refusal);
+            let sender = self.forwarded(&request, &info).unwrap_or(info.peer);
+            return self.refused(sender, request.uri().path(), &refusal);
         }
         let origin = cors::origin(request.headers());
         // Close after a chunked body: a proxy in front of us may disagree about where it ends (request smuggling).
@@ -232,7 +237,9 @@ impl Router {
             info.slot.iter().for_each(|slot| slot.let_in());
             return self.metrics(request.method()).await;
         }
-        let holder = match self.holder(&request).await {
+        let forwarded = self.forwarded(&request, &info);
+        let sender = forwarded.unwrap_or(info.peer);
+        let holder = match self.holder(&request, sender).await {
             Ok(holder) => holder,
             Err(refused) => return *refused,
         };
@@ -252,29 +259,28 @@ impl Router {
                 let from = Admitted {
                     server: live.now(),
                     live,
-                    client: self.client(&request, info),
+                    client: forwarded.map_or(info.client, HttpClient::behind_proxy),
                     holder,
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
-                answered.unwrap_or_else(|refusal| self.refused(&refusal))
+                answered.unwrap_or_else(|refusal| {
+                    self.refused(sender, &format!("/mcp/{}", endpoint.name()), &refusal)
+                })
             }
             None => self.not_found(holder.as_ref()),
         }
     }
 
-    /// The client: the other end of the connection, or who a trusted proxy says it is.
-    fn client<B>(&self, request: &Request<B>, info: RequestInfo) -> HttpClient {
-        match forwarded::client(info.peer, request.headers(), &self.proxies) {
-            Some(address) => HttpClient::behind_proxy(address),
-            None => info.client,
-        }
+    /// The client that a trusted proxy names.
+    fn forwarded<B>(&self, request: &Request<B>, info: &RequestInfo) -> Option<IpAddr> {
+        forwarded::client(info.peer, request.headers(), &self.proxies)
     }
 
     /// The card of an endpoint, which needs no token: it is for those who do not know the server yet.
     fn server_card<B>(&self, request: &Request<B>, info: &RequestInfo) -> Option<HttpReply> {
         let path = request.uri().path().strip_suffix(server_card::SUFFIX)?;
         let endpoint = self.endpoint(path)?;
-        let is_proxied = forwarded::client(info.peer, request.headers(), &self.proxies).is_some();
+        let is_proxied = self.forwarded(request, info).is_some();
         let host = request
             .headers()
             .get(HOST)
@@ -318,12 +324,10 @@ impl Router {
         self.endpoints.iter().for_each(|one| one.end_sessions());
     }
 
-    fn refused(&self, refusal: &Refusal) -> HttpReply {
+    fn refused(&self, sender: IpAddr, path: &str, refusal: &Refusal) -> HttpReply {
         let status = refusal.status.as_u16();
-        tracing::warn!(status, reason = refusal.message, "request refused");
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        *refusals.entry(status).or_default() += 1;
-        drop(refusals);
+        tracing::warn!(status, address = %sender, reason = refusal.message, "request refused");
+        self.gauges.refusals.count(sender, path, refusal);
         let mut reply = text(refusal.status, refusal.message.clone());
         let later = [
             StatusCode::SERVICE_UNAVAILABLE,
@@ -337,17 +341,23 @@ impl Router {
     }
 
     /// Finds out who sends a request: the holder of a token of the operator's, or of an access token.
-    async fn holder<B>(&self, request: &Request<B>) -> Result<Option<Holder>, Box<HttpReply>> {
+    async fn holder<B>(
+        &self,
+        request: &Request<B>,
+        sender: IpAddr,
+    ) -> Result<Option<Holder>, Box<HttpReply>> {
+        let path = request.uri().path();
         let tokens = self.credentials.current().tokens;
         let known = tokens.map(|tokens| tokens.holder(request.headers()));
         match (known, self.credentials.oauth()) {
             (Some(Ok(holder)), _) => Ok(Some(holder.into())),
             (None, None) => Ok(None),
-            (Some(Err(reason)), None) => Err(Box::new(self.unauthorized(reason))),
+            (Some(Err(reason)), None) => Err(Box::new(self.unauthorized(sender, path, reason))),
             (_, Some(oauth)) => {
-                let resource = self.resource(request.uri().path());
+                let resource = self.resource(path);
                 let holder = oauth.holder(request.headers(), &resource).await;
-                let holder = holder.map_err(|refused| Box::new(self.challenged(refused)));
+                let holder =
+                    holder.map_err(|refused| Box::new(self.challenged(sender, path, refused)));
                 holder.map(Some)
             }
         }
@@ -382,15 +392,15 @@ impl Router {
     }
 
     /// Refuses a request and tells where to get an access token.
-    fn challenged(&self, refused: OAuthRefused) -> HttpReply {
-        let mut reply = self.refused(&refused.refusal);
+    fn challenged(&self, sender: IpAddr, path: &str, refused: OAuthRefused) -> HttpReply {
+        let mut reply = self.refused(sender, path, &refused.refusal);
         if let Some(challenge) = refused.challenge {
             reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         reply
     }
 
-    fn unauthorized(&self, reason: TokenRefusal) -> HttpReply {
+    fn unauthorized(&self, sender: IpAddr, path: &str, reason: TokenRefusal) -> HttpReply {
         let (what, challenge) = match reason {
             TokenRefusal::Missing => ("a token is needed", r#"Bearer realm="mcp-filesystem""#),
             TokenRefusal::Wrong => (
@@ -398,12 +408,13 @@ impl Router {
                 r#"Bearer realm="mcp-filesystem", error="invalid_token""#,
             ),
         };
-        let mut reply = self.refused(&Refusal {
+        let refusal = Refusal {
             status: StatusCode::UNAUTHORIZED,
             message: format!(
                 "Unauthorized: {what}; send \"Authorization: Bearer TOKEN\" with a token of server.bearer_tokens_file"
             ),
-        });
+        };
+        let mut reply = self.refused(sender, path, &refusal);
         let challenge = HeaderValue::from_static(challenge);
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         reply
@@ -443,7 +454,6 @@ impl Router {
         // Quotas and histories are read from disk, and in a cluster from the file server.
         let roots = RootFigures::of_all(&self.looks, &admission).await;
         let (running, waiting) = admission.busy();
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let page = metrics::page(&metrics::Snapshot {
             tools: self
                 .endpoints
@@ -454,7 +464,7 @@ impl Router {
                     metrics.collect::<Vec<_>>()
                 })
                 .collect(),
-            refusals: refusals.clone(),
+            refusals: self.gauges.refusals.by_status(),
             connections: self.gauges.connections(),
             sessions: self.gauges.sessions(),
             running,
@@ -468,7 +478,6 @@ impl Router {
                 .as_ref()
                 .map(|guide_state| guide_state.cache_figures()),
         });
-        drop(refusals);
         let mut reply = text(StatusCode::OK, page);
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
         reply

@@ -404,7 +404,25 @@ async function clients() {
   const title = head(["Client", "Calls", "Failed", "Violations", "Last call", ""]);
   title.classList.add("client");
   find("client-rows").replaceChildren(title, ...(rows.length ? rows : [make("div", "Nobody has called yet.", "row")]));
+  showRefused(told.refused);
   find("known-clients").replaceChildren(...told.clients.map((client) => { const option = make("option"); option.value = client.name; return option; }));
+}
+
+// On stdio nothing can be refused before it is a call, and the server tells no list.
+function showRefused(refused) {
+  const rows = (refused ?? []).map((one) => {
+    const row = make("div", null, "row refused");
+    const reason = make("span", one.reason);
+    reason.title = one.reason;
+    row.append(
+      make("span", one.sender), make("span", one.status, "violation"), make("span", one.count, "number"), make("span", when(one.last)),
+      make("span", one.path), reason,
+    );
+    return row;
+  });
+  const title = head(["Sender", "Status", "Requests", "Last", "Path of the last", "Reason of the last"]);
+  title.classList.add("refused");
+  find("refused-rows").replaceChildren(title, ...(rows.length ? rows : [make("div", "No request was refused.", "row")]));
 }
 
 async function suspend(client) {

@@ -133,6 +133,39 @@ async fn admin_calls_are_told_as_they_end() {
 }
 
 #[tokio::test]
+async fn admin_requests_that_never_became_calls_are_told_by_sender() {
+    let (tree, tokens) = (Tree::new(), Tree::new());
+    tokens.write("clients", "client-token-0123456789\n");
+    let setup =
+        setup(&tree, &tokens).set("server.bearer_tokens_file", json!(tokens.join("clients")));
+    let (wire, admin) = served(setup).await;
+    assert_eq!(asked(&admin, "clients").await["refused"], json!([]));
+    let wrong = ("authorization", "Bearer wrong-token-0123456789");
+    for headers in [&[][..], &[wrong]] {
+        let reply = wire.http().post("/mcp?x=1", headers, &list_roots()).await;
+        assert_eq!(reply.status, 401);
+    }
+    let foreign = b"GET /mcp HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    assert!(wire.http().raw(foreign).await.starts_with("HTTP/1.1 403 "));
+    let token = ("authorization", "Bearer client-token-0123456789");
+    let plain = wire.http().post_text("/mcp", &[token], "{").await;
+    assert_eq!(plain.status, 415);
+    let told = asked(&admin, "clients").await;
+    let refused = told["refused"].as_array().expect("a list");
+    let of = |status: u64| refused.iter().find(|one| one["status"] == status);
+    let unknown = of(401).expect("a row");
+    assert_eq!(unknown["sender"], "127.0.0.1");
+    assert_eq!(unknown["count"], 2);
+    assert_eq!(unknown["path"], "/mcp", "never the query");
+    let reason = unknown["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("the token is not known here"), "{reason}");
+    assert_eq!(of(403).expect("a row")["count"], 1);
+    assert_eq!(of(415).expect("a row")["path"], "/mcp/workspace");
+    assert_eq!(told["clients"], json!([]), "nobody called");
+    assert!(!told.to_string().contains("wrong-token"), "{told}");
+}
+
+#[tokio::test]
 async fn admin_running_calls_are_told() {
     let (tree, tokens) = (Tree::new().sparse("endless", 1 << 42), Tree::new());
     let (wire, admin) = served(setup(&tree, &tokens)).await;
