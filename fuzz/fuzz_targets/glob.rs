@@ -7,7 +7,7 @@ use std::time::Duration;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use ops::{
-    Cancel, ChangeNotes, Context, Glob, GlobOrder, IgnoreRules, Kinds, Limits, Operation,
+    Cancel, ChangeNotes, Consent, Context, Glob, GlobOrder, IgnoreRules, Kinds, Limits, Operation,
     PathPattern, Place, Root, Users,
 };
 use tempfile::TempDir;
@@ -61,7 +61,7 @@ fuzz_target!(|input: Input| {
         max_depth: (input.depth > 0).then_some(usize::from(input.depth)),
         ignore_rules: IgnoreRules::Disregard,
         order: GlobOrder::Path,
-            exclude: Vec::new(),
+        exclude: Vec::new(),
     };
     let context = Context {
         limits: Arc::new(Limits::for_tests()),
@@ -69,6 +69,7 @@ fuzz_target!(|input: Input| {
         line_index_cache: Arc::default(),
         search_memory: Arc::default(),
         change_notes: ChangeNotes::default(),
+        consent: Consent::default(),
         cancel: Cancel::never(),
         room: None,
     };
