@@ -7,9 +7,11 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::byte_budget_line::{Waiting, WaitingLine, Wakes};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
 use crate::pool;
@@ -60,7 +62,7 @@ struct BudgetState {
     /// The number of the room whose call may gather more than there is room for. At most one call may exceed the
     /// budget.
     growing: Option<u64>,
-    waiting: Vec<Waker>,
+    line: WaitingLine,
 }
 
 impl ByteBudget {
@@ -88,6 +90,7 @@ impl ByteBudget {
     #[must_use]
     pub fn reserve(self: &Arc<ByteBudget>, client: &Arc<str>, bytes: u64) -> Reserving {
         Reserving {
+            place: None,
             reserved: Some(self.nothing(client)),
             bytes,
             reason: OverBudget::Own,
@@ -175,9 +178,19 @@ impl ByteBudget {
             held.all = held.all.saturating_add(new);
         }
         if new < old {
-            held.waiting.drain(..).for_each(Waker::wake);
+            self.wake(held);
             self.freed.notify_all();
         }
+    }
+
+    /// Wakes those who can have what is free.
+    fn wake(&self, held: &BudgetState) {
+        held.line.wake(|waiting| {
+            let Waiting {
+                client, old, new, ..
+            } = waiting;
+            self.check(held, client, *old, *new).is_ok()
+        });
     }
 
     fn held(&self) -> MutexGuard<'_, BudgetState> {
@@ -218,31 +231,40 @@ impl Reserved {
 
     /// Changes the number of bytes if there is room.
     pub fn try_resize(&mut self, bytes: u64) -> Result<(), OverBudget> {
-        let mut held = self.budget.held();
-        self.budget.check(&held, &self.client, self.bytes, bytes)?;
-        self.budget
-            .count(&mut held, &self.client, self.bytes, bytes);
-        self.bytes = bytes;
-        Ok(())
+        let budget = Arc::clone(&self.budget);
+        self.resize_held(&mut budget.held(), bytes)
     }
 
     /// Adds bytes; waits on this thread if there is no room.
     fn resize_within(&mut self, bytes: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
         let end = Instant::now() + patience;
-        let budget = Arc::clone(&self.budget);
-        let mut held = budget.held();
-        while budget
-            .check(&held, &self.client, self.bytes, bytes)
-            .is_err()
-        {
+        let place = PlaceInLine::new(&self.budget);
+        loop {
+            let mut held = place.budget.held();
+            if self.resize_held(&mut held, bytes).is_ok() {
+                return Ok(());
+            }
+            held.line.wait(Waiting {
+                number: place.number,
+                client: Arc::clone(&self.client),
+                old: self.bytes,
+                new: bytes,
+                wakes: Wakes::Thread(thread::current()),
+            });
+            drop(held);
             cancel.check()?;
-            if Instant::now() >= end {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Err(Error::NoRoom { bytes });
             }
-            let woken = budget.freed.wait_timeout(held, LOOK_EVERY);
-            (held, _) = woken.unwrap_or_else(PoisonError::into_inner);
+            thread::park_timeout(left.min(LOOK_EVERY));
         }
-        budget.count(&mut held, &self.client, self.bytes, bytes);
+    }
+
+    fn resize_held(&mut self, held: &mut BudgetState, bytes: u64) -> Result<(), OverBudget> {
+        let budget = &self.budget;
+        budget.check(held, &self.client, self.bytes, bytes)?;
+        budget.count(held, &self.client, self.bytes, bytes);
         self.bytes = bytes;
         Ok(())
     }
@@ -254,9 +276,35 @@ impl Drop for Reserved {
     }
 }
 
+/// A place in the line of those who wait. Who leaves it, served or not, lets the next one look.
+#[derive(Debug)]
+struct PlaceInLine {
+    budget: Arc<ByteBudget>,
+    number: u64,
+}
+
+impl PlaceInLine {
+    fn new(budget: &Arc<ByteBudget>) -> PlaceInLine {
+        PlaceInLine {
+            number: budget.held().line.number(),
+            budget: Arc::clone(budget),
+        }
+    }
+}
+
+impl Drop for PlaceInLine {
+    fn drop(&mut self) {
+        let mut held = self.budget.held();
+        held.line.leave(self.number);
+        self.budget.wake(&held);
+    }
+}
+
 /// Waits for room.
 #[derive(Debug)]
 pub struct Reserving {
+    /// Once it had to wait.
+    place: Option<PlaceInLine>,
     reserved: Option<Reserved>,
     bytes: u64,
     reason: OverBudget,
@@ -277,24 +325,30 @@ impl Future for Reserving {
         let Some(mut reserved) = self.reserved.take() else {
             return Poll::Pending;
         };
-        let budget = Arc::clone(&reserved.budget);
+        let (budget, bytes) = (Arc::clone(&reserved.budget), self.bytes);
         let mut held = budget.held();
-        match budget.check(&held, &reserved.client, 0, self.bytes) {
-            Ok(()) => {
-                budget.count(&mut held, &reserved.client, 0, self.bytes);
-                reserved.bytes = self.bytes;
-                Poll::Ready(reserved)
-            }
-            Err(reason) => {
-                let is_known = |known: &Waker| known.will_wake(context.waker());
-                if !held.waiting.iter().any(is_known) {
-                    held.waiting.push(context.waker().clone());
-                }
-                self.reason = reason;
-                self.reserved = Some(reserved);
-                Poll::Pending
-            }
-        }
+        let Err(reason) = reserved.resize_held(&mut held, bytes) else {
+            drop(held);
+            self.place = None;
+            return Poll::Ready(reserved);
+        };
+        let number = match &self.place {
+            Some(place) => place.number,
+            None => held.line.number(),
+        };
+        held.line.wait(Waiting {
+            number,
+            client: Arc::clone(&reserved.client),
+            old: 0,
+            new: bytes,
+            wakes: Wakes::Task(context.waker().clone()),
+        });
+        drop(held);
+        self.place
+            .get_or_insert_with(|| PlaceInLine { budget, number });
+        self.reason = reason;
+        self.reserved = Some(reserved);
+        Poll::Pending
     }
 }
 
@@ -468,6 +522,7 @@ impl ReplyRoom {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Waker;
 
     const MIB: u64 = 1024 * 1024;
 
@@ -622,9 +677,10 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut context).is_pending());
         assert_eq!(waiting.reason(), OverBudget::Own);
-        assert_eq!(budget.held().waiting.len(), 1);
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert_eq!(budget.held().line.len(), 1);
         drop(held);
-        assert!(budget.held().waiting.is_empty());
         assert!(waiting.as_mut().poll(&mut context).is_ready());
+        assert_eq!(budget.held().line.len(), 0);
     }
 }

@@ -5,6 +5,7 @@
 //! tool sets are knobs of a request; words are not chosen here.
 
 mod byte_budget;
+mod byte_budget_line;
 mod character_glob;
 mod compare;
 mod consent;
