@@ -5,8 +5,10 @@
 //! network file system may not, holds up its own calls only: the client's calls in other roots find room too.
 
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -17,6 +19,13 @@ const WAITING_PER_RUNNING: usize = 16;
 /// How many slots a client may hold for each free one, counted separately for small and heavy calls. A client that is
 /// alone gets three quarters, so one that comes later still finds some.
 const SHARE: usize = 3;
+/// How many small calls of a client run at once for each core while other clients call too, and at least. They are as urgent as
+/// everybody's, and what they wait for (a directory's lock, the journal) is shared: a hundred at once would be a hundred before
+/// the next client's one.
+const SMALL_BESIDE_OTHERS_PER_CORE: usize = 4;
+const SMALL_BESIDE_OTHERS_MIN: usize = 8;
+/// How long after another client's call a client counts as one of several.
+const COMPANY: Duration = Duration::from_secs(1);
 
 /// The client of a call and the roots it works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +65,8 @@ impl<Client: Into<Arc<str>>> From<Client> for Turn {
 pub(crate) struct CallSlots {
     /// The operator may change it while calls run.
     most_running: AtomicUsize,
+    /// How many small calls of a client run at once while others call.
+    small_beside_others: usize,
     calls: Mutex<WaitingCalls>,
 }
 
@@ -65,6 +76,32 @@ struct WaitingCalls {
     running_of: HashMap<Arc<str>, ClientCount>,
     small: ClientLine,
     heavy: ClientLine,
+    company: Company,
+}
+
+/// Whether several clients call.
+#[derive(Debug, Default)]
+struct Company {
+    last: Option<Arc<str>>,
+    until: Option<Instant>,
+}
+
+impl Company {
+    /// Notes who calls.
+    fn note(&mut self, client: &Arc<str>) {
+        let before = self.last.as_ref();
+        if before == Some(client) {
+            return;
+        }
+        if before.is_some() {
+            self.until = Some(Instant::now() + COMPANY);
+        }
+        self.last = Some(Arc::clone(client));
+    }
+
+    fn is_there(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() < until)
+    }
 }
 
 /// How many slots a client holds.
@@ -112,6 +149,7 @@ impl CallSlots {
     pub(crate) fn new(most_running: usize) -> Arc<CallSlots> {
         Arc::new(CallSlots {
             most_running: AtomicUsize::new(most_running.max(1)),
+            small_beside_others: small_beside_others(),
             calls: Mutex::default(),
         })
     }
@@ -153,6 +191,10 @@ impl CallSlots {
         let waiting = {
             // One lock for both steps: a slot freed between two locks would wake nobody.
             let mut calls = self.calls();
+            if calls.small.waiting > 0 && !calls.company.is_there() {
+                // Those that waited beside others may be alone by now.
+                self.hand_out(&mut calls);
+            }
             if let Some(slot) = self.take_free(&mut calls, turn, weight) {
                 return Ok(slot);
             }
@@ -175,6 +217,7 @@ impl CallSlots {
         turn: &Turn,
         weight: Weight,
     ) -> Option<CallSlot> {
+        calls.company.note(&turn.client);
         let may_run = self.may_run(calls, &turn.client, turn.roots, weight);
         may_run.then(|| self.slot(calls, turn.clone(), weight))
     }
@@ -202,7 +245,12 @@ impl CallSlots {
             Weight::Small => free,
             Weight::Heavy => free.min(self.most_heavy().saturating_sub(calls.running.heavy)),
         };
-        let share = free.saturating_mul(SHARE);
+        let share = match weight {
+            Weight::Small if calls.company.is_there() => {
+                free.saturating_mul(SHARE).min(self.small_beside_others)
+            }
+            Weight::Small | Weight::Heavy => free.saturating_mul(SHARE),
+        };
         let left = share.saturating_sub(own.get(weight));
         left > 0 && (roots == RootPair::default() || in_roots.get(weight) < left)
     }
@@ -270,6 +318,11 @@ impl CallSlots {
     fn calls(&self) -> MutexGuard<'_, WaitingCalls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn small_beside_others() -> usize {
+    let cores = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+    (cores * SMALL_BESIDE_OTHERS_PER_CORE).max(SMALL_BESIDE_OTHERS_MIN)
 }
 
 impl WaitingCalls {

@@ -375,3 +375,22 @@ fn a_root_that_does_not_answer_leaves_room_for_the_clients_other_roots() {
     drop((late, stuck, in_line));
     assert_eq!(slots.counts(), (0, 0));
 }
+
+#[test]
+fn beside_others_a_client_has_few_small_calls_at_once_and_alone_most_slots() {
+    let slots = CallSlots::new(256);
+    let all_of = |client: &str| -> Vec<CallSlot> {
+        std::iter::from_fn(|| slots.try_take(&client.into(), Weight::Small)).collect()
+    };
+    let alone = all_of("one");
+    assert_eq!(alone.len(), 192);
+    drop(alone);
+    let other = slots.try_take(&"other".into(), Weight::Small);
+    assert!(other.is_some());
+    let beside = all_of("one");
+    assert_eq!(beside.len(), slots.small_beside_others);
+    let heavy = slots.try_take(&"one".into(), Weight::Heavy);
+    assert!(heavy.is_some(), "those take turns in the pool");
+    drop((beside, heavy, other));
+    assert_eq!(slots.counts(), (0, 0));
+}
