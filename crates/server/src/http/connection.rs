@@ -120,6 +120,14 @@ async fn answer(
     }
 }
 
+/// Waits until the process ends, or others need the place.
+async fn asked_to_end(shutdown: &CancellationToken, slot: &ConnectionSlot) {
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = slot.asked_to_leave() => {}
+    }
+}
+
 async fn converse<S>(
     stream: S,
     client: RemoteClient,
@@ -156,7 +164,7 @@ async fn converse<S>(
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
-        () = shutdown.cancelled() => {
+        () = asked_to_end(&shutdown, &own_slot) => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }

@@ -1,7 +1,8 @@
 //! Limits connections in total and per address, and decides which one is closed if there are too many.
 //!
 //! A connection counts as a stranger until a request on it was admitted (its Host, Origin and token were right).
-//! Opening strangers costs an attacker nothing, so the oldest of them makes room for a new connection.
+//! Opening strangers costs an attacker nothing, so the oldest of them makes room for a new connection. If there is none, the
+//! address that has the most connections makes room for one that has fewer: its oldest ends with the request that it serves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -38,6 +39,8 @@ struct HeldConnections {
     of_host: HashMap<Arc<str>, usize>,
     /// The connections without an admitted request, the oldest first.
     strangers: BTreeMap<u64, Stranger>,
+    /// Those with one that were not asked to leave, the oldest first.
+    admitted: BTreeMap<u64, Admitted>,
     next: u64,
 }
 
@@ -45,6 +48,12 @@ struct HeldConnections {
 struct Stranger {
     host: Option<Arc<str>>,
     turned_out: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Admitted {
+    host: Arc<str>,
+    asked_to_leave: CancellationToken,
 }
 
 /// An address has reached its limit, and all of its connections are in use.
@@ -59,6 +68,7 @@ pub(super) struct ConnectionSlot {
     /// The address that it counts for; `None` for a proxy.
     host: Option<Arc<str>>,
     turned_out: CancellationToken,
+    asked_to_leave: CancellationToken,
     has_asked: AtomicBool,
     is_let_in: AtomicBool,
 }
@@ -100,6 +110,7 @@ impl ConnectionSlots {
             return Err(TooManyOfOne);
         }
         if held.all >= self.limits.most && !held.turn_out_oldest(|_| true) {
+            held.ask_largest_to_leave(host);
             return Ok(None);
         }
         let turned_out = CancellationToken::new();
@@ -108,6 +119,7 @@ impl ConnectionSlots {
             slots: Arc::clone(self),
             host: host.cloned(),
             turned_out,
+            asked_to_leave: CancellationToken::new(),
             has_asked: AtomicBool::new(false),
             is_let_in: AtomicBool::new(false),
         }))
@@ -147,6 +159,22 @@ impl HeldConnections {
         true
     }
 
+    /// Asks the oldest connection of the address that has the most to end, for one of an address that has at least two fewer.
+    fn ask_largest_to_leave(&mut self, newcomer: Option<&Arc<str>>) {
+        let own = newcomer.map_or(0, |host| self.count_of(host));
+        let largest = self.of_host.iter().max_by_key(|(_, count)| **count);
+        let Some((largest, _)) = largest.filter(|(_, count)| **count >= own + 2) else {
+            return;
+        };
+        let mut admitted = self.admitted.iter();
+        let oldest = admitted.find(|(_, admitted)| admitted.host == *largest);
+        if let Some(number) = oldest.map(|(number, _)| *number)
+            && let Some(admitted) = self.admitted.remove(&number)
+        {
+            admitted.asked_to_leave.cancel();
+        }
+    }
+
     fn leave(&mut self, host: Option<&Arc<str>>) {
         self.all -= 1;
         let Some(host) = host else { return };
@@ -172,9 +200,26 @@ impl ConnectionSlot {
 
     /// Notes that a request was admitted: from now on the connection keeps its place.
     pub(super) fn let_in(&self) {
-        if !self.is_let_in.swap(true, Ordering::Relaxed) {
-            self.slots.held().strangers.remove(&self.number);
+        if self.is_let_in.swap(true, Ordering::Relaxed) {
+            return;
         }
+        let mut held = self.slots.held();
+        let was_stranger = held.strangers.remove(&self.number).is_some();
+        if let Some(host) = self.host.clone().filter(|_| was_stranger) {
+            let asked_to_leave = self.asked_to_leave.clone();
+            held.admitted.insert(
+                self.number,
+                Admitted {
+                    host,
+                    asked_to_leave,
+                },
+            );
+        }
+    }
+
+    /// Waits until it should end with the request that it serves, because others have fewer connections.
+    pub(super) async fn asked_to_leave(&self) {
+        self.asked_to_leave.cancelled().await;
     }
 
     /// Waits until another connection takes its place.
@@ -186,6 +231,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut held = self.slots.held();
+        held.admitted.remove(&self.number);
         // A connection that was ended has already lost its place to another one.
         let was_stranger = held.strangers.remove(&self.number).is_some();
         if was_stranger || !self.turned_out.is_cancelled() {
@@ -249,6 +295,39 @@ mod tests {
         let held = slots.held();
         assert_eq!(held.all, 0);
         assert_eq!(held.of_host.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_address_with_the_most_makes_room_for_one_with_fewer() {
+        let slots = slots(6, 3);
+        let held = [1, 1, 1, 2, 2, 2].map(|number| {
+            let slot = slots.try_enter_now(host(number));
+            slot.let_in();
+            slot
+        });
+        let third = tokio::spawn({
+            let slots = Arc::clone(&slots);
+            async move { slots.enter(host(3)).await }
+        });
+        let asked = tokio::select! {
+            () = held[0].asked_to_leave() => 0,
+            () = held[3].asked_to_leave() => 3,
+        };
+        // It ends with its request; until then its place is its own.
+        assert!(!third.is_finished() && slots.held().all == 6);
+        let mut held: Vec<ConnectionSlot> = held.into();
+        drop(held.remove(asked));
+        let third = third.await.unwrap().unwrap();
+        third.let_in();
+        let of_all_equal = |held: &HeldConnections| held.of_host.values().all(|count| *count <= 3);
+        assert!(of_all_equal(&slots.held()));
+        // One that has as many as the largest waits like everybody.
+        let second: Arc<str> = mcp::host_of(host(2)).into();
+        let fourth = slots.try_enter(Some(&second));
+        assert!(matches!(fourth, Err(TooManyOfOne) | Ok(None)));
+        drop((held, third));
+        let held = slots.held();
+        assert!(held.all == 0 && held.admitted.is_empty());
     }
 
     impl ConnectionSlots {

@@ -16,6 +16,7 @@ use crate::workspace::Workspace;
 /// Where the attacker and the others call from; all of it is this machine.
 pub(super) const ATTACKER: [u8; 4] = [127, 0, 0, 1];
 pub(super) const OTHER: [u8; 4] = [127, 0, 0, 2];
+const THIRD: [u8; 4] = [127, 0, 0, 3];
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -151,6 +152,27 @@ async fn an_address_beyond_its_share_is_told_so_and_others_are_served() {
         status(&ask(&mut stream, &call("")).await) == Some(200)
     });
     assert!(again.await, "its places are free again");
+}
+
+#[tokio::test]
+async fn two_addresses_that_hold_all_connections_make_room_for_a_third() {
+    let tree = Tree::new();
+    let setup = limited(Workspace::setup(&tree), 8).set("server.max_connections_per_address", 4);
+    let wire = setup.wire(Transport::Http).await;
+    let address = wire.http().address();
+    let mut held = Vec::new();
+    for from in [ATTACKER, OTHER].repeat(4) {
+        let mut stream = connect(from, address).await;
+        assert_eq!(status(&ask(&mut stream, &call("")).await), Some(200));
+        held.push(stream);
+    }
+    let mut third = connect(THIRD, address).await;
+    assert_eq!(status(&ask(&mut third, &call("")).await), Some(200));
+    let mut served = 0;
+    for stream in &mut held {
+        served += usize::from(status(&ask(stream, &call("")).await) == Some(200));
+    }
+    assert_eq!(served, 7, "one idle connection was closed");
 }
 
 #[tokio::test]
