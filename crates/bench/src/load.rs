@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,6 +19,7 @@ use crate::server::{Durability, Own};
 /// Our server on a port of its own.
 pub(crate) struct HttpServer {
     child: Child,
+    clock: ClockId,
     pub(crate) address: SocketAddr,
 }
 
@@ -47,10 +50,19 @@ impl HttpServer {
         });
         // Somebody has to read the log, or the server waits for that.
         std::thread::spawn(move || lines.for_each(drop));
+        let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(child.id())?))?;
         Ok(HttpServer {
             child,
+            clock,
             address: address.context("the server did not say where it listens")?,
         })
+    }
+}
+
+impl HttpServer {
+    /// The processor time that it has used.
+    pub(crate) fn cpu(&self) -> Result<Duration> {
+        Ok(Duration::from(self.clock.now()?))
     }
 }
 
