@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolset::resources::Subscription;
-use toolset::{AskBy, Client, HostDirectories, PendingQuestion, Service};
+use toolset::{AskBy, Client, HostDirectories, PendingQuestion, ReplyMessage, Service};
 
 use crate::client_roots::ClientRoots;
 use crate::finish_on_drop::FinishOnDrop;
@@ -63,7 +63,7 @@ impl Outbox for mpsc::Sender<Vec<u8>> {
 #[derive(Debug)]
 pub struct Response {
     /// The whole message.
-    pub message: Vec<u8>,
+    pub message: ReplyMessage,
     /// The code if it is an error of the protocol.
     pub error: Option<ErrorCode>,
     /// The room of a large message in the byte budget, kept until it is written.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolset::prompts::GET;
 use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
-use toolset::{Answers, AskBy, CallOutcome, Caller, Encoded, Encoder};
+use toolset::{Answers, AskBy, CallOutcome, Caller, Encoded, Encoder, ReplyMessage};
 
 use crate::connection::{BegunSubscriptions, Connection, RequestClient, RequestContext, Response};
 use crate::message::{LISTEN, Params, Request};
@@ -39,7 +39,7 @@ pub(crate) async fn answer(request: Request, context: RequestContext) -> Respons
             held,
         },
         Err(error) => Response {
-            message: result::error(Some(&id), &error),
+            message: result::error(Some(&id), &error).into(),
             error: Some(error.code),
             held: None,
         },
@@ -65,7 +65,7 @@ pub(crate) struct AgreedRequest<'request> {
 }
 
 /// A message, and its room in the budget of bytes if it is large.
-pub type HeldMessage = (Vec<u8>, Option<Reserved>);
+pub type HeldMessage = (ReplyMessage, Option<Reserved>);
 
 impl AgreedRequest<'_> {
     async fn serve(self, method: &str, params: Params) -> Result<HeldMessage, ErrorData> {
@@ -77,7 +77,7 @@ impl AgreedRequest<'_> {
             GET if self.offers_prompts() => self.get_prompt(params).await,
             SUBSCRIBE if self.can_subscribe() => self.subscribe(params).await,
             LISTEN if self.can_listen() => self.listen(params).await,
-            _ => Ok((self.answer_at_once(method, params)?, None)),
+            _ => Ok((self.answer_at_once(method, params)?.into(), None)),
         }
     }
 
@@ -171,7 +171,7 @@ impl AgreedRequest<'_> {
             return Err(invalid_params(unknown));
         };
         let room = caller.room.as_ref();
-        let held = room.and_then(|room| room.hand_over(message.len() as u64));
+        let held = room.and_then(|room| room.hand_over(message.held() as u64));
         Ok((message, held))
     }
 
@@ -271,14 +271,14 @@ struct ToolEncoder<'call> {
 }
 
 impl Encoder for ToolEncoder<'_> {
-    fn encode(&self, outcome: &CallOutcome) -> Vec<u8> {
+    fn encode(&self, outcome: &mut CallOutcome) -> ReplyMessage {
         match outcome {
             CallOutcome::Result(result) => {
                 result::tool_result(&self.id, result, self.wording, self.links)
             }
-            CallOutcome::Question(question) => result::result(&self.id, question),
+            CallOutcome::Question(question) => result::result(&self.id, question).into(),
             // Only other methods can fail like this.
-            CallOutcome::Refused(_) => Vec::new(),
+            CallOutcome::Refused(_) => Vec::new().into(),
         }
     }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use toolset::resources::uri::{self, BadUri, ResourcePlace};
 use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
 use toolset::{
-    CallOutcome, Caller, Encoded, Encoder, MethodFailure, NoMessage, RefusalKind, Service,
-    shortened,
+    CallOutcome, Caller, Encoded, Encoder, MethodFailure, NoMessage, RefusalKind, ReplyMessage,
+    Service, shortened,
 };
 
 use crate::message::Params;
@@ -101,7 +101,7 @@ impl AgreedRequest<'_> {
             if self.agreed.wording() == Wording::Newest {
                 completed["resultType"] = Value::from("complete");
             }
-            return Ok((result::result(self.id, &completed), None));
+            return Ok((result::result(self.id, &completed).into(), None));
         }
         let (root, path) = self.completed(&params)?;
         let arguments = json!({ "root": root, "path": path });
@@ -175,7 +175,7 @@ impl AgreedRequest<'_> {
             return Err(error(&failure, uri.as_deref(), wording));
         }
         let room = caller.room.as_ref();
-        let held = room.and_then(|room| room.hand_over(message.len() as u64));
+        let held = room.and_then(|room| room.hand_over(message.held() as u64));
         Ok((message, held))
     }
 
@@ -211,15 +211,15 @@ struct MethodEncoder<'call> {
 }
 
 impl Encoder for MethodEncoder<'_> {
-    fn encode(&self, outcome: &CallOutcome) -> Vec<u8> {
+    fn encode(&self, outcome: &mut CallOutcome) -> ReplyMessage {
         match outcome {
             CallOutcome::Result(done) => {
                 result::method_result(&self.id, done, self.wording, self.lifetime)
             }
-            CallOutcome::Question(question) => result::result(&self.id, question),
+            CallOutcome::Question(question) => result::result(&self.id, question).into(),
             CallOutcome::Refused(failure) => {
                 let error = error(failure, self.uri.as_deref(), self.wording);
-                result::error(Some(&self.id), &error)
+                result::error(Some(&self.id), &error).into()
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use rmcp::model::{ErrorData, RequestId};
 use serde::Serialize;
-use toolset::{Media, MediaKind, ResourceLink, ToolResult, escape};
+use toolset::{Media, MediaKind, ReplyMessage, ResourceLink, ToolResult, escape};
 
 /// The bytes around the text and the structured content of a reply, also as an event of a stream.
 const ROOM_BESIDES: usize = 256;
@@ -108,80 +108,85 @@ pub(crate) enum Links {
     Unknown,
 }
 
-/// The reply to a call of a tool.
+/// The reply to a call of a tool. What is large in it is moved into the message.
 pub(crate) fn tool_result(
     id: &RequestId,
-    result: &ToolResult,
+    result: &mut ToolResult,
     wording: Wording,
     links: Links,
-) -> Vec<u8> {
-    let reply = &result.reply;
-    let mut message = Vec::with_capacity(reply.bytes() + ROOM_BESIDES);
-    message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    push_id(id, &mut message);
-    message.extend_from_slice(match wording {
+) -> ReplyMessage {
+    let reply = &mut result.reply;
+    let mut message = reply.begin_message(ROOM_BESIDES);
+    message.push(br#"{"jsonrpc":"2.0","id":"#);
+    push_id(id, message.open());
+    message.push(match wording {
         Wording::Older => br#","result":{"content":["#.as_slice(),
         Wording::Newest => br#","result":{"resultType":"complete","content":["#,
     });
     if reply.has_text() {
-        message.extend_from_slice(br#"{"type":"text","text":""#);
-        reply.write_text(&mut message);
-        message.extend_from_slice(br#""}"#);
+        message.push(br#"{"type":"text","text":""#);
+        reply.move_text(&mut message);
+        message.push(br#""}"#);
     }
     if let Some(media) = reply.media() {
-        push_media(media, reply.has_text(), &mut message);
+        push_media(media, reply.has_text(), message.open());
     }
     if let Some(link) = reply.link().filter(|_| links == Links::Known) {
-        push_link(link, &mut message);
+        push_link(link, message.open());
     }
-    message.push(b']');
-    if let Some(structured) = reply.structured() {
-        message.extend_from_slice(br#","structuredContent":"#);
-        message.extend_from_slice(structured);
+    message.push(b"]");
+    if reply.structured().is_some() {
+        message.push(br#","structuredContent":"#);
+        reply.move_structured(&mut message);
     }
-    message.extend_from_slice(if result.is_error {
-        br#","isError":true}}"#.as_slice()
-    } else {
-        br#","isError":false}}"#
-    });
-    message
+    let failed = br#","isError":true}}"#.as_slice();
+    let whole = match result.is_error {
+        true => failed,
+        false => br#","isError":false}}"#,
+    };
+    message.finish(whole, failed)
 }
 
 /// The reply to a method that is no tool: its result is the object itself, as JSON.
 pub(crate) fn method_result(
     id: &RequestId,
-    result: &ToolResult,
+    result: &mut ToolResult,
     wording: Wording,
     lifetime: Option<Lifetime>,
-) -> Vec<u8> {
-    let object = result.reply.structured().unwrap_or(b"{}");
-    let mut message = Vec::with_capacity(object.len() + ROOM_BESIDES);
-    message.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    push_id(id, &mut message);
-    message.extend_from_slice(br#","result":{"#);
-    let fields = object.strip_prefix(b"{").unwrap_or(b"}");
-    if wording == Wording::Newest {
-        match lifetime {
-            None => message.extend_from_slice(br#""resultType":"complete""#),
-            Some(lifetime) => {
-                let Lifetime {
-                    result_type,
-                    ttl_ms,
-                    cache_scope,
-                } = lifetime;
-                let lifetime = format!(
-                    r#""resultType":"{result_type}","ttlMs":{ttl_ms},"cacheScope":"{cache_scope}""#
-                );
-                message.extend_from_slice(lifetime.as_bytes());
+) -> ReplyMessage {
+    let reply = &mut result.reply;
+    let mut message = reply.begin_message(ROOM_BESIDES);
+    message.push(br#"{"jsonrpc":"2.0","id":"#);
+    push_id(id, message.open());
+    message.push(br#","result":"#);
+    match wording {
+        Wording::Older if reply.structured().is_none() => message.push(b"{}"),
+        Wording::Older => reply.move_structured(&mut message),
+        Wording::Newest => {
+            message.push(b"{");
+            push_kind(lifetime, message.open());
+            if reply.structured().is_some_and(|object| object != b"{}") {
+                message.push(b",");
             }
-        }
-        if fields != b"}" {
-            message.push(b',');
+            reply.move_fields(&mut message);
         }
     }
-    message.extend_from_slice(fields);
-    message.push(b'}');
-    message
+    message.finish(b"}", b"}")
+}
+
+/// Adds what a result says of itself.
+fn push_kind(lifetime: Option<Lifetime>, message: &mut Vec<u8>) {
+    let Some(lifetime) = lifetime else {
+        return message.extend_from_slice(br#""resultType":"complete""#);
+    };
+    let Lifetime {
+        result_type,
+        ttl_ms,
+        cache_scope,
+    } = lifetime;
+    let kind =
+        format!(r#""resultType":"{result_type}","ttlMs":{ttl_ms},"cacheScope":"{cache_scope}""#);
+    message.extend_from_slice(kind.as_bytes());
 }
 
 /// Adds an image or sound block. Base64 and MIME types need no escapes.

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use ops::{ByteBudget, Reserved};
+use toolset::ReplyMessage;
 
 use crate::connection::Outbox;
+use crate::message_stream::{MessageStream, held_bytes};
 
 /// A comment, which keeps a silent stream open.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
@@ -22,39 +24,19 @@ const RETRY_MS: u32 = 3000;
 /// The bytes before a message.
 const DATA: &[u8] = b"data: ";
 
-/// A message as an event of a stream that cannot be resumed.
+/// What ends an event.
+const END: &[u8] = b"\n\n";
+
+/// A message as an event of a stream that cannot be resumed. It is JSON in one line, so it is one line of data.
 #[must_use]
-pub fn event(message: Vec<u8>, held: Option<Reserved>) -> Bytes {
-    held_bytes(as_event(message, "\n\n"), held)
+pub fn as_event(message: ReplyMessage) -> ReplyMessage {
+    message.between(DATA, END)
 }
 
-/// Bytes that keep their room in the budget until the last of them is written.
+/// The same, as it is written.
 #[must_use]
-pub fn held_bytes(bytes: Vec<u8>, held: Option<Reserved>) -> Bytes {
-    match held {
-        Some(held) => Bytes::from_owner(HeldBytes { bytes, _held: held }),
-        None => bytes.into(),
-    }
-}
-
-struct HeldBytes {
-    bytes: Vec<u8>,
-    _held: Reserved,
-}
-
-impl AsRef<[u8]> for HeldBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// Turns a message into an event in place: a large one is moved within its buffer, not copied. A message is JSON in one
-/// line, so it is one line of data.
-fn as_event(mut message: Vec<u8>, tail: &str) -> Vec<u8> {
-    message.reserve_exact(DATA.len() + tail.len());
-    message.splice(..0, DATA.iter().copied());
-    message.extend_from_slice(tail.as_bytes());
-    message
+pub fn event(message: impl Into<ReplyMessage>, held: Option<Reserved>) -> MessageStream {
+    MessageStream::new(as_event(message.into()), held)
 }
 
 /// The place of an event: its number, and the stream it is in if that belongs to one request.
@@ -118,12 +100,12 @@ impl KeptBytes {
     }
 
     fn add(&self, event: &Event) {
-        self.0.bytes.fetch_add(event.bytes.len(), Ordering::Relaxed);
+        self.0.bytes.fetch_add(event.size, Ordering::Relaxed);
         self.recount(|small| small + event.small_bytes());
     }
 
     fn subtract(&self, event: &Event) {
-        self.0.bytes.fetch_sub(event.bytes.len(), Ordering::Relaxed);
+        self.0.bytes.fetch_sub(event.size, Ordering::Relaxed);
         self.recount(|small| small.saturating_sub(event.small_bytes()));
     }
 
@@ -140,18 +122,45 @@ impl KeptBytes {
 /// An event as it is sent.
 #[derive(Debug)]
 struct Event {
-    bytes: Bytes,
+    content: EventContent,
+    /// How many bytes it takes in memory.
+    size: usize,
     /// Whether it brings its own room in the budget.
     is_held: bool,
 }
 
+#[derive(Debug)]
+enum EventContent {
+    /// For every reader.
+    Kept(Bytes),
+    /// A large reply, for the first reader only.
+    Once(MessageStream),
+}
+
+/// What a reader takes of a stream.
+#[derive(Debug)]
+enum Taken {
+    Event(Bytes),
+    Large(MessageStream),
+}
+
 impl Event {
-    fn small_bytes(&self) -> u64 {
-        if self.is_held {
-            0
-        } else {
-            self.bytes.len() as u64
+    fn new(message: ReplyMessage, tail: &str, held: Option<Reserved>) -> Event {
+        let message = message.between(DATA, tail.as_bytes());
+        let (size, is_held) = (message.held(), held.is_some());
+        let content = match message.into_whole() {
+            Ok(bytes) => EventContent::Kept(held_bytes(bytes, held)),
+            Err(large) => EventContent::Once(MessageStream::new(large, held)),
+        };
+        Event {
+            content,
+            size,
+            is_held,
         }
+    }
+
+    fn small_bytes(&self) -> u64 {
+        if self.is_held { 0 } else { self.size as u64 }
     }
 }
 
@@ -192,15 +201,15 @@ impl Stream {
 
     /// Sends an empty event that tells the client how to come back.
     pub(crate) fn invite_back(&self) {
-        self.add(Vec::new(), Some(RETRY_MS), None);
+        self.add(Vec::new().into(), Some(RETRY_MS), None);
     }
 
     /// Sends a message, with its room in the budget if it is large. Returns whether the stream is still open.
-    pub(crate) fn push(&self, message: Vec<u8>, held: Option<Reserved>) -> bool {
-        self.add(message, None, held)
+    pub(crate) fn push(&self, message: impl Into<ReplyMessage>, held: Option<Reserved>) -> bool {
+        self.add(message.into(), None, held)
     }
 
-    fn add(&self, message: Vec<u8>, retry: Option<u32>, held: Option<Reserved>) -> bool {
+    fn add(&self, message: ReplyMessage, retry: Option<u32>, held: Option<Reserved>) -> bool {
         let mut state = self.lock();
         if state.ended_at.is_some() {
             return false;
@@ -215,10 +224,7 @@ impl Stream {
             let _ = writeln!(tail, "retry: {retry}");
         }
         tail.push('\n');
-        let event = Event {
-            is_held: held.is_some(),
-            bytes: held_bytes(as_event(message, &tail), held),
-        };
+        let event = Event::new(message, &tail, held);
         state.kept.add(&event);
         state.events.push_back(event);
         state.wake();
@@ -272,6 +278,7 @@ impl Stream {
         EventStream {
             reader: state.readers,
             stream: self.clone(),
+            large: None,
         }
     }
 
@@ -281,9 +288,31 @@ impl Stream {
 }
 
 impl StreamState {
-    fn next_event(&self) -> Option<Bytes> {
+    /// Takes the next event. A large reply is taken out, with all that was read before it.
+    fn next_event(&mut self) -> Option<Taken> {
         let index = usize::try_from(self.unread.checked_sub(self.first)?).ok()?;
-        self.events.get(index).map(|event| event.bytes.clone())
+        let kept = match &self.events.get(index)?.content {
+            EventContent::Kept(bytes) => Some(bytes.clone()),
+            EventContent::Once(_) => None,
+        };
+        if kept.is_none() {
+            self.forget_read();
+        }
+        self.unread += 1;
+        match kept {
+            Some(bytes) => Some(Taken::Event(bytes)),
+            None => self.take_first(),
+        }
+    }
+
+    fn take_first(&mut self) -> Option<Taken> {
+        let event = self.events.pop_front()?;
+        self.first += 1;
+        self.kept.subtract(&event);
+        Some(match event.content {
+            EventContent::Kept(bytes) => Taken::Event(bytes),
+            EventContent::Once(stream) => Taken::Large(stream),
+        })
     }
 
     fn forget_read(&mut self) {
@@ -359,6 +388,8 @@ impl Outbox for UnhurriedStream {
 pub struct EventStream {
     stream: Stream,
     reader: u64,
+    /// A large reply that is being read.
+    large: Option<MessageStream>,
 }
 
 impl EventStream {
@@ -369,14 +400,31 @@ impl EventStream {
         stream.read_after(None)
     }
 
-    /// The next event; `None` at the end, or if another reader took over.
+    /// The next event, or a piece of a large one; `None` at the end, or if another reader took over.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let Some(large) = &mut self.large else {
+                match self.poll_event(context) {
+                    Poll::Ready(Some(Taken::Large(large))) => self.large = Some(large),
+                    Poll::Ready(Some(Taken::Event(event))) => return Poll::Ready(Some(event)),
+                    Poll::Ready(None) => return Poll::Ready(None),
+                    Poll::Pending => return Poll::Pending,
+                }
+                continue;
+            };
+            match large.poll_next(context) {
+                Poll::Ready(None) => self.large = None,
+                more => return more,
+            }
+        }
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Taken>> {
         let mut state = self.stream.lock();
         if state.reader != Some(self.reader) {
             return Poll::Ready(None);
         }
         if let Some(event) = state.next_event() {
-            state.unread += 1;
             state.keep_within_budget();
             return Poll::Ready(Some(event));
         }
@@ -392,14 +440,15 @@ impl EventStream {
     pub fn take_ended(&mut self) -> Option<Bytes> {
         let mut state = self.stream.lock();
         // A large reply is not copied, and keeps its room until it is written.
-        let is_large = state.events.iter().any(|event| event.is_held);
+        let is_once = |event: &Event| matches!(event.content, EventContent::Once(_));
+        let is_large = |event: &Event| event.is_held || is_once(event);
+        let is_large = state.events.iter().any(is_large);
         if state.ended_at.is_none() || state.reader != Some(self.reader) || is_large {
             return None;
         }
         let mut rest = Vec::new();
-        while let Some(event) = state.next_event() {
+        while let Some(Taken::Event(event)) = state.next_event() {
             rest.extend_from_slice(&event);
-            state.unread += 1;
         }
         state.keep_within_budget();
         Some(rest.into())
@@ -460,9 +509,14 @@ mod tests {
         let mut message = Vec::with_capacity(100);
         message.extend_from_slice(b"{}");
         let place = message.as_ptr();
-        let event = event(message, None);
-        assert_eq!(event, "data: {}\n\n");
-        assert_eq!(event.as_ptr(), place);
+        let mut event = event(message, None);
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(Some(bytes)) = event.poll_next(&mut context) else {
+            panic!("not there: {event:?}");
+        };
+        assert_eq!(bytes, "data: {}\n\n");
+        assert_eq!(bytes.as_ptr(), place);
+        assert!(event.is_at_end());
     }
 
     #[test]

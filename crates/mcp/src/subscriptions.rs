@@ -142,10 +142,10 @@ impl AgreedRequest<'_> {
             let spawn = |number| tokio::spawn(told(number)).abort_handle();
             connection.watched().begin(uri.clone(), spawn);
         }
-        let CallOutcome::Result(done) = outcome else {
-            return Ok((result::result(id, &json!({})), None));
+        let CallOutcome::Result(mut done) = outcome else {
+            return Ok((result::result(id, &json!({})).into(), None));
         };
-        Ok((result::method_result(id, &done, wording, None), None))
+        Ok((result::method_result(id, &mut done, wording, None), None))
     }
 
     /// `resources/unsubscribe`.
@@ -196,7 +196,7 @@ impl AgreedRequest<'_> {
         // The client is told about the end last.
         telling.shutdown().await;
         let ended = json!({ "resultType": "complete", "_meta": meta(Some(id), []) });
-        Ok((result::result(id, &ended), None))
+        Ok((result::result(id, &ended).into(), None))
     }
 }
 

@@ -100,8 +100,8 @@ pub use permissions::{PermissionStatus, Permissions};
 pub use place::Place;
 pub use pool::{run_heavy, run_light};
 pub use read::{
-    Body, Contents, InlineRead, OpenedRead, Oversize, Read, ReadRange, StoredForm, TextPolicy,
-    Totals,
+    Body, Contents, InlineRead, LargeText, OpenedRead, Oversize, Read, ReadOrLeft, ReadRange,
+    StoredForm, TextPolicy, Totals,
 };
 pub use remove::{LEFT_COUNTED, OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};

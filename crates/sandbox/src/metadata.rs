@@ -32,11 +32,11 @@ impl FileKind {
             FileKind::File | FileKind::Directory | FileKind::Symlink
         )
     }
-}
 
-impl fmt::Display for FileKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// What it is called.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
             FileKind::File => "file",
             FileKind::Directory => "directory",
             FileKind::Symlink => "symlink",
@@ -45,7 +45,13 @@ impl fmt::Display for FileKind {
             FileKind::CharDevice => "character device",
             FileKind::BlockDevice => "block device",
             FileKind::Unknown => "special file",
-        })
+        }
+    }
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

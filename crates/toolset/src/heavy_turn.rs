@@ -14,13 +14,21 @@ pub async fn in_heavy_turn<T: Send + 'static>(
     client: &Arc<str>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
+    let cancel = Cancel::never().of_client(Arc::clone(client));
+    in_heavy_turn_of(&cancel, work).await
+}
+
+/// Does work in the turn of this call; `None` if the work panicked.
+pub(crate) async fn in_heavy_turn_of<T: Send + 'static>(
+    cancel: &Cancel,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (told, done) = oneshot::channel();
     let work = Box::new(move || {
         // The receiver is gone if the call was given up.
         let _ = told.send(work());
     });
-    let cancel = Cancel::never().of_client(Arc::clone(client));
-    if let Err(work) = ops::run_heavy(&cancel, work) {
+    if let Err(work) = ops::run_heavy(cancel, work) {
         // No thread could be started: fall back to the runtime's blocking pool.
         tokio::task::spawn_blocking(work);
     }

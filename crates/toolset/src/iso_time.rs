@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use ops::Time;
+use serde::Serializer;
 
 /// Writes a file's time as precisely as the file system keeps it.
 pub(crate) fn iso(time: Time) -> String {
@@ -21,6 +22,11 @@ pub(crate) fn iso_of_ms(milliseconds: u64) -> String {
         seconds: i64::try_from(milliseconds / 1000).unwrap_or(i64::MAX),
         nanoseconds: 0,
     })
+}
+
+/// Writes a time of a reply in ISO 8601.
+pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&iso(*time))
 }
 
 #[cfg(test)]

@@ -41,6 +41,24 @@ pub(crate) fn escape_bytes(text: &[u8], out: &mut Vec<u8>, mut escaped: impl FnM
     }
 }
 
+/// How many bytes a text has as the inside of a JSON string.
+pub(crate) fn escaped_length(text: &str) -> usize {
+    let mut rest = text.as_bytes();
+    let mut length = 0;
+    while let Some((plain, behind)) = rest.split_at_checked(plain_length(rest)) {
+        length += plain.len();
+        let Some((special, after)) = behind.split_first() else {
+            break;
+        };
+        length += match special {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+            _ => 6,
+        };
+        rest = after;
+    }
+    length
+}
+
 fn push_escaped(special: u8, out: &mut Vec<u8>) {
     let short = match special {
         b'"' | b'\\' => special,
@@ -417,6 +435,9 @@ mod tests {
         #[test]
         fn any_text_is_written_as_serde_json_does(text in r#"([a-z\x00-\x7f]|["\\\n]|\PC){0,80}"#) {
             prop_assert!(agrees(&text));
+            let mut escaped = Vec::new();
+            escape(&text, &mut escaped);
+            prop_assert_eq!(escaped_length(&text), escaped.len());
         }
     }
 }

@@ -5,6 +5,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::json::{escape, escape_bytes};
+use crate::streamed_content::StreamedContent;
 use crate::text_form::bracketed;
 
 /// How a line ends inside of a JSON string, and what is between a line and its number.
@@ -23,6 +24,16 @@ impl JsonText {
         let mut text = Vec::with_capacity(with_escapes(json.len()));
         escape_bytes(json, &mut text, |_, _| {});
         JsonText(text)
+    }
+
+    /// A mark for content that is still in its file.
+    fn streamed() -> JsonText {
+        JsonText(vec![StreamedContent::MARK])
+    }
+
+    /// Takes the bytes away.
+    pub(crate) fn json_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
     }
 
     /// The bytes between the quotes.
@@ -127,6 +138,14 @@ impl JsonContent {
     pub(crate) fn of_base64(base64: String) -> JsonContent {
         JsonContent {
             text: JsonText(base64.into_bytes()),
+            line_ends: Vec::new(),
+        }
+    }
+
+    /// Content that is still in its file.
+    pub(crate) fn streamed() -> JsonContent {
+        JsonContent {
+            text: JsonText::streamed(),
             line_ends: Vec::new(),
         }
     }

@@ -29,6 +29,7 @@ mod iso_time;
 mod json;
 mod json_text;
 mod known_clients;
+mod made_items;
 mod match_text;
 mod media;
 pub mod memory;
@@ -40,10 +41,12 @@ pub mod prompts;
 mod rate;
 pub mod reference;
 mod reply;
+mod reply_message;
 pub mod resources;
 mod schema;
 mod search_bounds;
 mod skipped;
+mod streamed_content;
 mod text_form;
 mod told_arguments;
 mod tool;
@@ -81,6 +84,8 @@ pub use observer::{CallObserver, ObservedCall, ObservedEnd};
 pub use ops::{Right, Rights, first_chars};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ResourceLink, ToolResult};
+pub use reply_message::{MessageBuilder, MessagePiece, ReplyMessage};
+pub use streamed_content::StreamedContent;
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,
     InlineRest, PlaceAccess, Prepared, ReplyForm, RootInfo, RootSource, RootUse, Schema, Talk,

@@ -3,6 +3,8 @@
 //! As a tree of values a large reply would take many times its size as text, so it never becomes one: it is written
 //! once, and sent once for each half that the operator wants.
 
+use std::sync::Arc;
+
 use ops::ErrorKind;
 use rmcp::model::InputRequiredResult;
 use serde::Serialize;
@@ -13,6 +15,8 @@ use crate::deployment::ReplyHalves;
 use crate::json;
 use crate::json_text::JsonText;
 use crate::media::Media;
+use crate::reply_message::MessageBuilder;
+use crate::streamed_content::StreamedContent;
 
 /// The content of a reply, in the halves that the operator wants sent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub struct EncodedReply {
     text: Option<Text>,
     media: Option<Media>,
     link: Option<ResourceLink>,
+    /// What stands where a half has a mark.
+    streamed: Option<Arc<StreamedContent>>,
 }
 
 /// A resource that a reply names without showing all of it.
@@ -77,6 +83,12 @@ impl EncodedReply {
         self.with_media(media)
     }
 
+    /// The reply with content that is still in its file.
+    pub(crate) fn with_streamed(mut self, content: Option<StreamedContent>) -> EncodedReply {
+        self.streamed = content.map(Arc::new);
+        self
+    }
+
     /// The reply with a link to a resource, for clients that read texts.
     pub(crate) fn with_link(mut self, link: Option<ResourceLink>) -> EncodedReply {
         self.link = link.filter(|_| self.has_text());
@@ -112,14 +124,39 @@ impl EncodedReply {
         self.text.is_some()
     }
 
-    /// Writes the text block as the inside of a JSON string.
-    pub fn write_text(&self, out: &mut Vec<u8>) {
-        match &self.text {
+    /// Begins its message, which has about so many bytes besides.
+    #[must_use]
+    pub fn begin_message(&self, besides: usize) -> MessageBuilder {
+        MessageBuilder::new(self.bytes() + besides, self.streamed.clone())
+    }
+
+    /// Adds the text block to its message, as the inside of a JSON string. A large one is taken away.
+    pub fn move_text(&mut self, message: &mut MessageBuilder) {
+        match &mut self.text {
             None => {}
-            Some(Text::Own(text)) => out.extend_from_slice(text.as_json()),
+            Some(Text::Own(text)) => message.push_json(text.json_mut()),
             Some(Text::Same) => {
-                json::escape_bytes(self.structured().unwrap_or_default(), out, |_, _| {});
+                let json = self.structured.as_deref().unwrap_or_default();
+                json::escape_bytes(json, message.open(), |_, _| {});
             }
+        }
+    }
+
+    /// Adds the whole reply object to its message. A large one is taken away.
+    pub fn move_structured(&mut self, message: &mut MessageBuilder) {
+        if let Some(json) = &mut self.structured {
+            message.push_json(json);
+        }
+    }
+
+    /// Adds the fields of the reply object to its message, with the brace behind them.
+    pub fn move_fields(&mut self, message: &mut MessageBuilder) {
+        if let Some(json) = self.structured.as_mut().filter(|json| !json.is_empty()) {
+            json.remove(0);
+        }
+        match self.structured.as_mut() {
+            Some(json) => message.push_json(json),
+            None => message.push(b"}"),
         }
     }
 
@@ -133,7 +170,8 @@ impl EncodedReply {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let halves = self.text_bytes().unwrap_or(0) + self.structured().map_or(0, <[u8]>::len);
-        halves + self.media_bytes()
+        let streamed = self.streamed.as_ref().map_or(0, |_| StreamedContent::ROOM);
+        halves + self.media_bytes() + streamed
     }
 
     /// The bytes of the half a client is most likely to read: the text, or the structured half if there is no text.
@@ -169,8 +207,10 @@ pub(crate) fn halves<R: Serialize>(
             reason: error.to_string(),
         })
     };
+    // First, because what it is made of is freed before the larger half is there.
+    let own = replies.text().then(|| own_text(reply));
     let structured = replies.structured().then(encoded).transpose()?;
-    let text = match (replies.text().then(|| own_text(reply)), &structured) {
+    let text = match (own, &structured) {
         (None, _) => None,
         (Some(Some(own)), _) => Some(Text::Own(own)),
         (Some(None), Some(_)) => Some(Text::Same),

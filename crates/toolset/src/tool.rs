@@ -26,6 +26,7 @@ use crate::json_text::JsonText;
 use crate::media::Media;
 use crate::reply::{EncodedReply, ResourceLink};
 use crate::resources::uri;
+use crate::streamed_content::StreamedContent;
 
 pub(crate) use erased::given_tool;
 pub use erased::tool;
@@ -96,6 +97,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// An image or sound block. It is moved out of the reply, which is then sent without it.
     fn media(_reply: &mut Self::Reply) -> Option<Media> {
+        None
+    }
+
+    /// Content of the reply that is still in its file. It is taken out of the reply, which has a mark in its place.
+    fn streamed(_reply: &mut Self::Reply) -> Option<StreamedContent> {
         None
     }
 
@@ -320,6 +326,13 @@ impl Call {
     /// A path in the first root the tool names.
     pub fn place(&self, path: &str) -> ops::Result<Place> {
         place(self.roots.first(), path)
+    }
+
+    /// Whether content of the reply may stay in its file until the message is sent. It may not if nobody makes a message, or
+    /// if the text block is the JSON of the reply, where content would have its escapes twice.
+    pub(crate) fn may_stream(&self) -> bool {
+        let is_text_json = self.replies.text() && self.text_form == TextForm::Json;
+        self.caller.room.is_some() && !is_text_json
     }
 
     /// The first root the tool names.

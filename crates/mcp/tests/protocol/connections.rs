@@ -12,7 +12,7 @@ use crate::service::{NEWEST, call, cancelled, greeting, introduction, request, s
 async fn reply(connection: &Arc<Connection>, request: Request) -> Value {
     let serving = connection.serve(request, Origin::Stdio, Arc::new(Nowhere));
     let reply = serving.expect("an id of its own").await.expect("a reply");
-    serde_json::from_slice(&reply.message).expect("JSON")
+    serde_json::from_slice(&reply.message.into_whole().expect("a small message")).expect("JSON")
 }
 
 #[tokio::test]
@@ -82,7 +82,8 @@ async fn an_id_in_use_is_refused_and_free_again_when_its_request_has_ended() {
             .unwrap()
             .contains("the id 1 is in use")
     );
-    let first: Value = serde_json::from_slice(&first.await.unwrap().message).unwrap();
+    let first: Value =
+        serde_json::from_slice(&first.await.unwrap().message.into_whole().unwrap()).unwrap();
     assert_eq!(first["result"]["isError"], false);
     reply(&connection, call(1, 0)).await;
 }
@@ -107,7 +108,7 @@ async fn a_cancelled_request_has_no_reply_and_the_next_of_its_id_begins_when_it_
     assert!(third.is_err(), "the id belongs to the one that waits");
     let (cancelled, next) = tokio::join!(running, next);
     assert!(cancelled.is_none());
-    let next: Value = serde_json::from_slice(&next.unwrap().message).unwrap();
+    let next: Value = serde_json::from_slice(&next.unwrap().message.into_whole().unwrap()).unwrap();
     assert_eq!(next["id"], json!(1));
     assert_eq!(next["result"]["isError"], json!(false));
     reply(&connection, call(1, 0)).await;

@@ -164,7 +164,7 @@ fn a_greeting_that_introduces_itself_is_no_greeting() {
     let judged = judged(&named, &message).unwrap();
     assert!(!judged.is_legacy);
     let missing = mcp::Response {
-        message: Vec::new(),
+        message: Vec::new().into(),
         error: Some(ErrorCode::METHOD_NOT_FOUND),
         held: None,
     };

@@ -5,6 +5,7 @@
 
 mod characters;
 mod decoded;
+mod large_text;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::place::Place;
 use crate::text::lines;
 use crate::version::Version;
 use decoded::{MARK, marked_encoding};
+pub use large_text::{LargeText, ReadOrLeft};
 use reader::Reader;
 
 /// The largest file that is read inline: longer work belongs to other threads.

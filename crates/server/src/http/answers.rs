@@ -1,13 +1,17 @@
 //! Builds HTTP replies: plain text, JSON, streams of events.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Bytes};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
+use mcp::MessageStream;
 use ops::Reserved;
+use toolset::ReplyMessage;
 
 pub(super) type HttpReply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -27,8 +31,21 @@ pub(super) fn json(status: StatusCode, message: Vec<u8>) -> HttpReply {
 }
 
 /// A JSON-RPC message that keeps its room in the budget of bytes until it is written.
-pub(super) fn held_json(status: StatusCode, message: Vec<u8>, held: Option<Reserved>) -> HttpReply {
-    whole(status, mcp::held_bytes(message, held), JSON)
+pub(super) fn message(
+    status: StatusCode,
+    message: ReplyMessage,
+    held: Option<Reserved>,
+) -> HttpReply {
+    match message.into_whole() {
+        Ok(bytes) => whole(status, mcp::held_bytes(bytes, held), JSON),
+        Err(large) => {
+            let body = MessageBody(MessageStream::new(large, held));
+            let mut reply = Response::new(body.boxed_unsync());
+            *reply.status_mut() = status;
+            reply.headers_mut().insert(CONTENT_TYPE, JSON);
+            reply
+        }
+    }
 }
 
 /// A status without a body.
@@ -36,6 +53,13 @@ pub(super) fn empty(status: StatusCode) -> HttpReply {
     let mut reply = Response::new(Full::new(Bytes::new()).boxed_unsync());
     *reply.status_mut() = status;
     reply
+}
+
+/// One event that is already complete.
+pub(super) fn ended_event(event: ReplyMessage) -> HttpReply {
+    let mut reply = message(StatusCode::OK, event, None);
+    reply.headers_mut().insert(CONTENT_TYPE, EVENTS);
+    unbuffered(reply)
 }
 
 /// Events that are already complete.
@@ -75,4 +99,30 @@ fn whole(status: StatusCode, body: Bytes, kind: HeaderValue) -> HttpReply {
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, kind);
     reply
+}
+
+/// A message as a body. Its length is given only if it is certain; otherwise it is sent in chunks.
+struct MessageBody(MessageStream);
+
+impl Body for MessageBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = self.0.poll_next(context);
+        bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_at_end()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0
+            .length()
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
 }

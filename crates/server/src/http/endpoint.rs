@@ -25,7 +25,7 @@ use super::host_check::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
 use crate::in_force::InForce;
-use toolset::{SMALL_MESSAGE, Service, in_heavy_turn};
+use toolset::{ReplyMessage, SMALL_MESSAGE, Service, in_heavy_turn};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -415,11 +415,11 @@ fn whole(reply: Option<mcp::Response>, judged: &Judged) -> HttpReply {
         return answers::empty(StatusCode::ACCEPTED);
     };
     let status = StatusCode::from_u16(judged.status(&reply)).unwrap_or_default();
-    answers::held_json(status, reply.message, reply.held)
+    answers::message(status, reply.message, reply.held)
 }
 
-fn begun_session(session: Option<Arc<Session>>, message: Vec<u8>) -> HttpReply {
-    let mut reply = answers::ended_events(mcp::event(message, None));
+fn begun_session(session: Option<Arc<Session>>, message: ReplyMessage) -> HttpReply {
+    let mut reply = answers::ended_event(mcp::as_event(message));
     // A session id has only characters that a header may have.
     if let Some(name) = session.and_then(|session| HeaderValue::from_str(session.id()).ok()) {
         reply.headers_mut().insert(SESSION, name);

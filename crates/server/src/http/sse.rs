@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame};
-use mcp::{EventStream, HeldMessage, KEEP_ALIVE, Serving};
+use mcp::{EventStream, HeldMessage, KEEP_ALIVE, MessageStream, Serving};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep};
 
@@ -30,6 +30,8 @@ pub(super) struct Notified {
     first: Option<Vec<u8>>,
     notifications: Receiver<Vec<u8>>,
     serving: Option<Serving>,
+    /// The event that is being written.
+    event: Option<MessageStream>,
 }
 
 impl Notified {
@@ -42,19 +44,20 @@ impl Notified {
             first: Some(first),
             notifications,
             serving: Some(serving),
+            event: None,
         }
     }
 
     fn poll_message(&mut self, context: &mut Context<'_>) -> Poll<Option<HeldMessage>> {
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Some((first, None)));
+            return Poll::Ready(Some((first.into(), None)));
         }
         // The reply is the last message: a notification that was sent with it is left out.
         let Some(serving) = &mut self.serving else {
             return Poll::Ready(None);
         };
         if let Poll::Ready(Some(next)) = self.notifications.poll_recv(context) {
-            return Poll::Ready(Some((next, None)));
+            return Poll::Ready(Some((next.into(), None)));
         }
         let reply = Pin::new(serving).poll(context);
         reply.map(|reply| {
@@ -66,8 +69,22 @@ impl Notified {
 
 impl Events for Notified {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let message = self.poll_message(context);
-        message.map(|message| message.map(|(message, held)| mcp::event(message, held)))
+        loop {
+            let Some(event) = &mut self.event else {
+                match self.poll_message(context) {
+                    Poll::Ready(Some((message, held))) => {
+                        self.event = Some(mcp::event(message, held));
+                    }
+                    Poll::Ready(None) => return Poll::Ready(None),
+                    Poll::Pending => return Poll::Pending,
+                }
+                continue;
+            };
+            match event.poll_next(context) {
+                Poll::Ready(None) => self.event = None,
+                more => return more,
+            }
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Reads and writes lines. A line that is too long is skipped and only searched for its id; a last line without a line
 //! end counts. One task writes everything, so that no cancelled future can cut a reply.
 
-use mcp::{Outline, OutlineSearch};
+use std::io;
+
+use mcp::{MessageStream, Outline, OutlineSearch};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -93,29 +95,53 @@ pub(super) async fn write_all(
     unheard: CancellationToken,
 ) {
     while let Some(first) = waiting.recv().await {
-        let (mut lines, first) = first.into_parts();
-        lines.push(b'\n');
-        // Messages keep their room until they are written.
-        let mut held = vec![first];
-        while lines.len() < BUFFER
-            && let Ok(next) = waiting.try_recv()
-        {
-            let (line, next) = next.into_parts();
-            lines.extend_from_slice(&line);
-            lines.push(b'\n');
-            held.push(next);
-        }
-        let written = async {
-            write.write_all(&lines).await?;
-            write.flush().await
-        };
-        if let Err(error) = written.await {
+        if let Err(error) = write_waiting(&mut write, first, &mut waiting).await {
             tracing::debug!(%error, "the client closed its end of standard output");
             unheard.cancel();
             return;
         }
-        drop(held);
     }
+}
+
+/// Writes a message and those that wait behind it.
+async fn write_waiting(
+    write: &mut (impl AsyncWrite + Unpin),
+    first: Outgoing,
+    waiting: &mut Receiver<Outgoing>,
+) -> io::Result<()> {
+    let mut lines = Vec::new();
+    // Messages keep their room until they are written.
+    let mut held = Vec::new();
+    let mut next = Some(first);
+    while let Some(outgoing) = next.take() {
+        let (message, room) = outgoing.into_parts();
+        held.push(room);
+        match message.into_whole() {
+            Ok(line) if lines.is_empty() => lines = line,
+            Ok(line) => lines.extend_from_slice(&line),
+            Err(large) => {
+                write.write_all(&lines).await?;
+                lines.clear();
+                write_large(write, MessageStream::new(large, None)).await?;
+            }
+        }
+        lines.push(b'\n');
+        if lines.len() < BUFFER {
+            next = waiting.try_recv().ok();
+        }
+    }
+    write.write_all(&lines).await?;
+    write.flush().await
+}
+
+async fn write_large(
+    write: &mut (impl AsyncWrite + Unpin),
+    mut message: MessageStream,
+) -> io::Result<()> {
+    while let Some(bytes) = message.next().await {
+        write.write_all(&bytes).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

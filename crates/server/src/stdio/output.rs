@@ -11,6 +11,7 @@ use mcp::Outbox;
 use ops::Reserved;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use toolset::ReplyMessage;
 
 /// The most bytes that may wait before the next request is read.
 const MOST_WAITING: usize = 4 * 1024 * 1024;
@@ -31,7 +32,7 @@ struct Waiting {
 /// A message on its way, and its room.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    message: Vec<u8>,
+    message: ReplyMessage,
     room: Room,
 }
 
@@ -52,8 +53,12 @@ impl Output {
     }
 
     /// Sends a message; returns whether there is still a reader.
-    pub(super) async fn send(&self, message: Vec<u8>, held: Option<Reserved>) -> bool {
-        let outgoing = self.outgoing(message, held);
+    pub(super) async fn send(
+        &self,
+        message: impl Into<ReplyMessage>,
+        held: Option<Reserved>,
+    ) -> bool {
+        let outgoing = self.outgoing(message.into(), held);
         self.sender.send(outgoing).await.is_ok()
     }
 
@@ -68,8 +73,8 @@ impl Output {
         }
     }
 
-    fn outgoing(&self, message: Vec<u8>, held: Option<Reserved>) -> Outgoing {
-        let bytes = message.len();
+    fn outgoing(&self, message: ReplyMessage, held: Option<Reserved>) -> Outgoing {
+        let bytes = message.held();
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         Outgoing {
             message,
@@ -83,7 +88,7 @@ impl Output {
 }
 
 impl Outgoing {
-    pub(super) fn into_parts(self) -> (Vec<u8>, Room) {
+    pub(super) fn into_parts(self) -> (ReplyMessage, Room) {
         (self.message, self.room)
     }
 }
@@ -97,7 +102,7 @@ impl Drop for Room {
 
 impl Outbox for Output {
     fn try_send(&self, message: Vec<u8>) -> bool {
-        let outgoing = self.outgoing(message, None);
+        let outgoing = self.outgoing(message.into(), None);
         self.sender.try_send(outgoing).is_ok()
     }
 

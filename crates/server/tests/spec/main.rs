@@ -10,6 +10,7 @@ mod frames;
 mod guide;
 mod harness;
 mod http_access;
+mod large_replies;
 mod memory;
 mod memory_tool;
 mod project;

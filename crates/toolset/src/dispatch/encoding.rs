@@ -7,11 +7,12 @@ use crate::admission::crashed;
 use crate::contract::Failure;
 use crate::heavy_turn::{SMALL_MESSAGE, in_heavy_turn};
 use crate::reply::{CallOutcome, EncodedReply};
+use crate::reply_message::ReplyMessage;
 
 /// Makes messages of outcomes.
 pub trait Encoder: Send + Sync {
-    /// The message of an outcome.
-    fn encode(&self, outcome: &CallOutcome) -> Vec<u8>;
+    /// The message of an outcome. What is large is moved into it.
+    fn encode(&self, outcome: &mut CallOutcome) -> ReplyMessage;
 
     /// The same encoder for another thread.
     fn apart(&self) -> Box<dyn Encoder>;
@@ -21,8 +22,8 @@ pub trait Encoder: Send + Sync {
 pub struct NoMessage;
 
 impl Encoder for NoMessage {
-    fn encode(&self, _: &CallOutcome) -> Vec<u8> {
-        Vec::new()
+    fn encode(&self, _: &mut CallOutcome) -> ReplyMessage {
+        Vec::new().into()
     }
 
     fn apart(&self) -> Box<dyn Encoder> {
@@ -36,13 +37,13 @@ pub struct Encoded {
     /// The outcome; empty if its large content is already in the message.
     pub outcome: CallOutcome,
     /// The message; empty if none was wanted.
-    pub message: Vec<u8>,
+    pub message: ReplyMessage,
 }
 
 impl Encoded {
     /// Makes the message on this thread.
-    pub(super) fn here(outcome: CallOutcome, encoder: &dyn Encoder) -> Encoded {
-        let message = encoder.encode(&outcome);
+    pub(super) fn here(mut outcome: CallOutcome, encoder: &dyn Encoder) -> Encoded {
+        let message = encoder.encode(&mut outcome);
         Encoded { outcome, message }
     }
 
@@ -93,9 +94,10 @@ mod tests {
     struct NamesThread;
 
     impl Encoder for NamesThread {
-        fn encode(&self, _: &CallOutcome) -> Vec<u8> {
+        fn encode(&self, _: &mut CallOutcome) -> ReplyMessage {
             let thread = std::thread::current();
-            thread.name().unwrap_or("none").as_bytes().to_vec()
+            let name = thread.name().unwrap_or("none");
+            name.as_bytes().to_vec().into()
         }
 
         fn apart(&self) -> Box<dyn Encoder> {
@@ -115,12 +117,12 @@ mod tests {
         let client = Arc::from("client");
         let small = Encoded::new(outcome(SMALL_MESSAGE), &NamesThread, &client);
         let small = small.await.unwrap();
-        assert_ne!(small.message, b"worker");
         assert_eq!(small.outcome.size(), SMALL_MESSAGE);
+        assert_ne!(small.message.into_whole().unwrap(), b"worker");
         let large = Encoded::new(outcome(SMALL_MESSAGE + 1), &NamesThread, &client);
         let large = large.await.unwrap();
-        assert_eq!(large.message, b"worker");
         assert_eq!(large.outcome.size(), 0, "the message has it");
+        assert_eq!(large.message.into_whole().unwrap(), b"worker");
     }
 
     #[tokio::test]

@@ -2,16 +2,24 @@
 
 use ops::text::encoding::to_base64;
 use ops::{
-    Body, Contents, Detail, Error, Hidden, List, Listed, Operation, Oversize, Place, Read,
-    ReadRange, StoredForm, TextPolicy, Totals,
+    Body, Contents, Detail, Error, Hidden, LargeText, List, Listed, Operation, Oversize, Place,
+    Read, ReadOrLeft, ReadRange, StoredForm, TextPolicy, Totals,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
+use crate::json::escaped_length;
 use crate::json_text::{JsonContent, JsonText};
+use crate::streamed_content::StreamedContent;
 use crate::text_form::{TextLines, binary, shown};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect};
+
+/// The largest text that is held whole for its reply.
+const HELD_MAX: u64 = 1024 * 1024;
+/// Ends the content of a file that changed while it was sent.
+const CHANGED: &str =
+    "\n[the file changed while it was sent: what follows is left out; view it again]";
 
 pub(super) struct ViewTool;
 
@@ -59,6 +67,9 @@ pub(super) struct Reply {
     /// Said only if it is true: bytes of some names are not UTF-8. The names shown here still open the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid_utf8: Option<bool>,
+    /// The content of a large file, which is still there.
+    #[serde(skip)]
+    streamed: Option<StreamedContent>,
 }
 
 impl Tool for ViewTool {
@@ -88,10 +99,23 @@ impl Tool for ViewTool {
             totals: Totals::Skip,
             form: StoredForm::AsStored,
         };
-        match read.run(&call.context) {
+        let mut json_bytes = 0;
+        let told = |piece: &str| json_bytes += escaped_length(piece);
+        let largest = if call.may_stream() {
+            HELD_MAX
+        } else {
+            u64::MAX
+        };
+        match read.run_or_leave(largest, &call.context, told) {
             Err(Error::IsADirectory { .. }) => Ok(directory(&listed(place, call)?)),
-            contents => Ok(file(contents?)),
+            Ok(ReadOrLeft::Left(text)) => Ok(large(text, json_bytes)),
+            Ok(ReadOrLeft::Read(contents)) => Ok(file(contents)),
+            Err(error) => Err(error),
         }
+    }
+
+    fn streamed(reply: &mut Reply) -> Option<StreamedContent> {
+        reply.streamed.take()
     }
 
     fn json_text(reply: &Reply, replies: ReplyHalves) -> Option<JsonText> {
@@ -176,6 +200,22 @@ fn file(contents: Contents) -> Reply {
         truncated: contents.cut.then_some(true),
         next_line,
         invalid_utf8: None,
+        streamed: None,
+    }
+}
+
+/// A text that stays in its file until it is sent.
+fn large(text: LargeText, json_bytes: usize) -> Reply {
+    Reply {
+        kind: ViewedKind::File,
+        content: Some(JsonContent::streamed()),
+        encoding: Some("utf-8"),
+        size: Some(text.size()),
+        entries: None,
+        truncated: None,
+        next_line: None,
+        invalid_utf8: None,
+        streamed: Some(StreamedContent::new(text, json_bytes, CHANGED)),
     }
 }
 
@@ -194,5 +234,6 @@ fn directory(listed: &Listed) -> Reply {
         truncated: listed.truncated.then_some(true),
         next_line: None,
         invalid_utf8: is_odd.then_some(true),
+        streamed: None,
     }
 }

@@ -131,12 +131,14 @@ fn finished<T: Tool>(reply: ops::Result<T::Reply>, call: &Call) -> Result<Encode
     let mut reply = reply?;
     settled.map_err(ops::Error::from)?;
     let media = T::media(&mut reply);
+    let streamed = T::streamed(&mut reply);
     if let ReplyForm::Given(halves) = call.form {
         let given_text = |reply: &T::Reply| T::json_text(reply, halves);
         let encoded = reply::halves(&reply, given_text, halves)?;
         return Ok(encoded.with_media_alone(media));
     }
-    encoded::<T>(&reply, media, call)
+    let encoded = encoded::<T>(&reply, media, call)?;
+    Ok(encoded.with_streamed(streamed))
 }
 
 /// A reply in the form that the client chose.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ops::{Error, Glob, GlobEntry, GlobOrder, Kinds, Limits, Operation, PathPattern};
+use ops::{Error, Glob, GlobEntry, GlobOrder, Kinds, Limits, Operation, PathPattern, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::ignore_rules;
 use crate::deployment::ReplyHalves;
-use crate::iso_time::iso;
+use crate::iso_time::{self, iso};
 use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timed_out,
     timeout_seconds,
@@ -97,11 +97,13 @@ struct Match {
     path: String,
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
-    kind: String,
+    kind: &'static str,
     /// Size in bytes.
     size: u64,
     /// When the content last changed, ISO 8601.
-    modified_at: String,
+    #[serde(serialize_with = "iso_time::serialize")]
+    #[schemars(with = "String")]
+    modified_at: Time,
     /// True if the path's bytes are not UTF-8; the path shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
@@ -133,12 +135,13 @@ impl Tool for GlobTool {
         Ok(Reply {
             root: arguments.root,
             total_matches: globbed.entries.len(),
-            matches: globbed.entries.into_iter().map(found).collect(),
             truncated: globbed.truncated,
             more: globbed.truncated || globbed.timed_out,
             sort: arguments.sort,
             timed_out: globbed.timed_out,
             unread: UnreadNote::of(globbed.unread),
+            // In the place of what was found: this is most of the memory that a large reply takes.
+            matches: globbed.entries.into_iter().map(found).collect(),
         })
     }
 
@@ -168,11 +171,11 @@ impl Tool for GlobTool {
 impl Match {
     fn add_to(&self, lines: &mut TextLines, sort: Sort) {
         let time = match sort {
-            Sort::Modified => to_the_second(&self.modified_at) + "\t",
+            Sort::Modified => to_the_second(&iso(self.modified_at)) + "\t",
             Sort::Path | Sort::Size => String::new(),
         };
         let path = shown(&self.path);
-        match self.kind.as_str() {
+        match self.kind {
             "file" => lines.line(format_args!("{time}{}\t{path}", self.size)),
             "directory" => lines.line(format_args!("{time}-\t{}", shown_directory(&self.path))),
             kind => lines.line(format_args!("{time}{kind}\t{path}")),
@@ -232,9 +235,9 @@ fn pattern(arguments: &Arguments) -> ops::Result<PathPattern> {
 fn found(entry: GlobEntry) -> Match {
     Match {
         path: entry.path,
-        kind: entry.metadata.kind.to_string(),
+        kind: entry.metadata.kind.as_str(),
         size: entry.metadata.size,
-        modified_at: iso(entry.metadata.modified),
+        modified_at: entry.metadata.modified,
         invalid_utf8: entry.invalid_utf8,
     }
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use ops::{
-    Case, CompressedFiles, Error, Grep, Grepped, IgnoreRules, Limits, Operation, Pattern,
-    SearchFrom, SearchOutput, Syntax,
+    Case, CompressedFiles, Error, FileMatches, Grep, Grepped, IgnoreRules, Limits, LineMatch,
+    Operation, Pattern, SearchFrom, SearchOutput, Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
+use crate::made_items::{self, MadeItems};
 use crate::match_text::{MatchedLine, SearchEnd, add_file};
 use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, is_zero, max_results, search_timeout,
@@ -84,7 +85,9 @@ pub(super) struct Reply {
     /// Name of the root.
     root: String,
     /// The matches; empty with output files or count.
-    matches: Vec<Match>,
+    #[serde(serialize_with = "made_items::serialize")]
+    #[schemars(with = "Vec<Match>")]
+    matches: Vec<FileMatches>,
     /// With output files or count: the files that match.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<Vec<GrepFile>>,
@@ -112,19 +115,19 @@ pub(super) struct Reply {
 
 /// One matching line.
 #[derive(Serialize, JsonSchema)]
-struct Match {
+pub(crate) struct Match<'made> {
     /// The file, relative to the root.
-    file: String,
+    file: &'made str,
     /// The line's number, from 1. With from_end those of large files count from the end: -1 is the last line.
     line_number: i64,
     /// Where in the line the first match begins, in characters, from 1.
     column: u64,
     /// The line.
-    line_content: String,
+    line_content: &'made str,
     /// The lines before it.
-    context_before: Vec<String>,
+    context_before: &'made [String],
     /// The lines after it.
-    context_after: Vec<String>,
+    context_after: &'made [String],
     /// True if the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
@@ -185,11 +188,13 @@ impl Tool for GrepTool {
         match &reply.files {
             Some(files) => files.iter().for_each(|file| file.add_to(&mut lines)),
             None => {
-                let files = reply.matches.chunk_by(|one, next| one.file == next.file);
-                files.for_each(|matches| add_matches(&mut lines, matches));
+                let files = reply.matches.iter();
+                files.for_each(|file| add_matches(&mut lines, file));
             }
         }
-        if reply.matches.iter().any(|found| found.line_number < 0) {
+        let is_backwards =
+            |file: &FileMatches| file.matches.iter().any(|found| found.line_number < 0);
+        if reply.matches.iter().any(is_backwards) {
             lines.note("lines are counted from the file's end, as offset_lines of read_file is");
         }
         reply.end().add_notes(&mut lines);
@@ -197,29 +202,30 @@ impl Tool for GrepTool {
     }
 
     fn cut_short_at(reply: &Reply) -> Option<&str> {
-        let mut matches = reply.matches.iter();
+        let mut matches = reply.matches.iter().filter(|file| !file.matches.is_empty());
         let cut = if reply.from_end {
             matches.next()
         } else {
             matches.next_back()
         };
         cut.filter(|_| reply.truncated)
-            .map(|found| found.file.as_str())
+            .map(|file| file.path.as_str())
     }
 }
 
 /// Adds the matches of one file.
-fn add_matches(lines: &mut TextLines, matches: &[Match]) {
-    let found = matches.iter().map(|found| MatchedLine {
+fn add_matches(lines: &mut TextLines, file: &FileMatches) {
+    let found = file.matches.iter().map(|found| MatchedLine {
         number: found.line_number,
         column: found.column,
-        line: &found.line_content,
+        line: &found.line,
         is_cut: found.line_truncated,
-        before: found.context_before.iter().map(String::as_str).collect(),
-        after: found.context_after.iter().map(String::as_str).collect(),
+        before: found.before.iter().map(String::as_str).collect(),
+        after: found.after.iter().map(String::as_str).collect(),
     });
-    if let Some(first) = matches.first() {
-        add_file(lines, &first.file, &found.collect::<Vec<_>>());
+    let found: Vec<MatchedLine<'_>> = found.collect();
+    if !found.is_empty() {
+        add_file(lines, &file.path, &found);
     }
 }
 
@@ -306,7 +312,10 @@ fn reply(root: String, output: GrepOutput, mut grepped: Grepped) -> Reply {
         timed_out: grepped.timed_out,
         from_end: false,
         files,
-        matches: matches(grepped),
+        matches: match output {
+            GrepOutput::Matches => grepped.files,
+            GrepOutput::Files | GrepOutput::Count => Vec::new(),
+        },
     }
 }
 
@@ -346,20 +355,27 @@ fn files(grepped: &Grepped, counted: bool) -> Vec<GrepFile> {
         .collect()
 }
 
-fn matches(grepped: Grepped) -> Vec<Match> {
-    let mut all = Vec::new();
-    for file in grepped.files {
-        all.extend(file.matches.into_iter().map(|line| Match {
-            file: file.path.clone(),
-            line_number: line.line_number,
-            column: line.column,
-            line_content: line.line,
-            context_before: line.before,
-            context_after: line.after,
-            line_truncated: line.line_truncated,
-            line_in_parts: line.line_in_parts,
-            invalid_utf8: file.invalid_utf8,
-        }));
+impl MadeItems for Vec<FileMatches> {
+    type Item<'made> = Match<'made>;
+
+    fn items(&self) -> impl Iterator<Item = Match<'_>> {
+        self.iter().flat_map(|file| {
+            let lines = file.matches.iter();
+            lines.map(|line| matched(file, line))
+        })
     }
-    all
+}
+
+fn matched<'made>(file: &'made FileMatches, line: &'made LineMatch) -> Match<'made> {
+    Match {
+        file: &file.path,
+        line_number: line.line_number,
+        column: line.column,
+        line_content: &line.line,
+        context_before: &line.before,
+        context_after: &line.after,
+        line_truncated: line.line_truncated,
+        line_in_parts: line.line_in_parts,
+        invalid_utf8: file.invalid_utf8,
+    }
 }

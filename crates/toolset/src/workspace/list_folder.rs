@@ -1,11 +1,11 @@
 //! `list_folder`: what is in one directory.
 
-use ops::{Detail, FileKind, Hidden, LinkTarget, List, ListEntry, Operation};
+use ops::{Detail, Hidden, LinkTarget, List, ListEntry, Operation, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
-use crate::iso_time::iso;
+use crate::iso_time;
 use crate::search_bounds::here;
 use crate::text_form::{TextLines, shown, shown_directory};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
@@ -51,20 +51,22 @@ struct Item {
     name: String,
     /// With depth over 1: its path, relative to the root.
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+    path: Option<Box<str>>,
     /// How far below the listed directory it is.
     #[serde(skip)]
     level: usize,
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
-    kind: String,
+    kind: &'static str,
     /// Size in bytes.
     size: u64,
     /// When the content last changed, ISO 8601.
-    modified_at: String,
+    #[serde(serialize_with = "iso_time::serialize")]
+    #[schemars(with = "String")]
+    modified_at: Time,
     /// For a symlink what it leads to: file, directory, external (outside the root), missing or loop.
     #[serde(skip_serializing_if = "Option::is_none")]
-    target_type: Option<String>,
+    target_type: Option<&'static str>,
     /// True if the name's bytes are not UTF-8; the name shown here still opens it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invalid_utf8: bool,
@@ -95,9 +97,11 @@ impl Tool for ListFolder {
             entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
         }
         let base = depth(&listed.path);
-        let entries = entries.iter();
-        let entries = entries.filter_map(|entry| item(entry, base, is_tree));
-        let entries: Vec<Item> = entries.collect();
+        let entries = entries.into_iter();
+        // In the place of what was listed: this is most of the memory that a large reply takes.
+        let entries: Vec<Item> = entries
+            .filter_map(|entry| item(entry, base, is_tree))
+            .collect();
         Ok(Reply {
             root: arguments.root,
             path: listed.path,
@@ -142,7 +146,7 @@ fn depth(path: &str) -> usize {
 
 fn entry_line(entry: &Item) -> String {
     let name = shown(&entry.name);
-    match (entry.kind.as_str(), entry.target_type.as_deref()) {
+    match (entry.kind, entry.target_type) {
         ("directory", _) => shown_directory(&entry.name),
         ("file", _) => format!("{name}\t{}", entry.size),
         (_, Some(leads @ ("external" | "missing" | "loop"))) => format!("{name} -> {leads}"),
@@ -151,28 +155,25 @@ fn entry_line(entry: &Item) -> String {
     }
 }
 
-fn item(entry: &ListEntry, base: usize, is_tree: bool) -> Option<Item> {
+fn item(entry: ListEntry, base: usize, is_tree: bool) -> Option<Item> {
     let metadata = entry.metadata?;
     Some(Item {
-        name: entry.name().to_owned(),
-        path: is_tree.then(|| entry.path.clone()),
         level: entry.path.split('/').count().saturating_sub(base + 1),
-        kind: entry.kind.to_string(),
+        kind: entry.kind.as_str(),
         size: metadata.size,
-        modified_at: iso(metadata.modified),
+        modified_at: metadata.modified,
         target_type: entry.target.as_deref().map(target_type),
         invalid_utf8: entry.invalid_utf8,
+        name: entry.name().to_owned(),
+        path: is_tree.then(|| entry.path.into_boxed_str()),
     })
 }
 
-fn target_type(target: &LinkTarget) -> String {
+fn target_type(target: &LinkTarget) -> &'static str {
     match target {
-        LinkTarget::Inside { metadata, .. } => match metadata.kind {
-            FileKind::Directory => "directory".to_owned(),
-            kind => kind.to_string(),
-        },
-        LinkTarget::Outside => "external".to_owned(),
-        LinkTarget::Dangling => "missing".to_owned(),
-        LinkTarget::Loop => "loop".to_owned(),
+        LinkTarget::Inside { metadata, .. } => metadata.kind.as_str(),
+        LinkTarget::Outside => "external",
+        LinkTarget::Dangling => "missing",
+        LinkTarget::Loop => "loop",
     }
 }

@@ -1,0 +1,229 @@
+//! Large replies: how much memory they take, and what becomes of one whose file changes while it is sent.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use testkit::{Transport, Tree, Value, Wire, json, over_both};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::ToolSet;
+use crate::harness::machine::said;
+use crate::harness::message::{initialize, tool_call};
+use crate::memory::Memory;
+use crate::workspace::Workspace;
+
+const MIB: u64 = 1024 * 1024;
+/// What buffers and the program itself take besides.
+const SLACK: u64 = 8 * MIB;
+
+fn mib(bytes: u64) -> u64 {
+    bytes / MIB
+}
+
+/// A large text whose pieces end inside of characters, with everything that JSON escapes.
+fn text() -> String {
+    let bytes = match std::env::var_os("LIMITS_EXHAUSTIVE") {
+        Some(_) => 100_000_000,
+        None => 20_000_000,
+    };
+    let line = "plain words, \"quotes\" and \\ and \u{1}\té€🦀\r\n";
+    let text = line.repeat(bytes / line.len());
+    text + "the end without one"
+}
+
+/// Asks for a file, and gives the reply as it came.
+async fn viewed(wire: &mut Wire, transport: Transport, path: &str) -> String {
+    let message = tool_call(1, "view", &json!({"path": path}));
+    match transport {
+        Transport::Http => wire.http().post("/mcp/memory", &[], &message).await.body,
+        Transport::Stdio => {
+            wire.send(&message.to_string()).await;
+            wire.next().await.expect("a reply")
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_file_of_the_memory_is_sent_from_its_file() {
+    let text = text();
+    let tree = Tree::new().file("small", "x").file("large", &text);
+    over_both(async |transport| {
+        let mut wire = Memory::setup(&tree).wire(transport).await;
+        if transport == Transport::Stdio {
+            wire.request(&initialize(&json!({}))).await;
+        }
+        viewed(&mut wire, transport, "small").await;
+        let idle = wire.memory().peak;
+        let reply = viewed(&mut wire, transport, "large").await;
+        let peak = wire.memory().peak;
+        said(&format!(
+            "view of {} MB over {transport:?}: idle {} MiB, peak {} MiB",
+            text.len() / 1_000_000,
+            mib(idle),
+            mib(peak)
+        ));
+        let content = json!(text).to_string();
+        assert_eq!(
+            reply.matches(&content).count(),
+            2,
+            "both halves are the file"
+        );
+        let size = text.len();
+        let end = format!(r#","encoding":"utf-8","size":{size}}},"isError":false}}}}"#);
+        assert!(reply.ends_with(&end));
+        assert!(peak <= idle + SLACK, "{idle} -> {peak}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_small_and_a_large_file_look_the_same() {
+    let small = "a\u{7}\"é\n".repeat(100);
+    let large = "a\u{7}\"é\n".repeat(300_000);
+    let tree = Tree::new().file("small", &small).file("large", &large);
+    for replies in ["both", "text", "structured"] {
+        let setup = Memory::setup(&tree).arguments(["--replies", replies]);
+        let server = setup.start(Transport::Http).await;
+        for (path, text) in [("small", &small), ("large", &large)] {
+            let arguments = json!({"path": path});
+            let message = tool_call(1, "view", &arguments);
+            let reply = server.http().post("/mcp/memory", &[], &message).await;
+            let mut expected = String::from(r#"{"jsonrpc":"2.0","id":1,"result":{"content":["#);
+            let json = json!(text).to_string();
+            if replies != "structured" {
+                expected += &format!(r#"{{"type":"text","text":{json}}}"#);
+            }
+            expected.push(']');
+            if replies != "text" {
+                let size = text.len();
+                expected += &format!(
+                    r#","structuredContent":{{"type":"file","content":{json},"encoding":"utf-8","size":{size}}}"#
+                );
+            }
+            expected += r#","isError":false}}"#;
+            assert!(reply.body == expected, "{replies} {path}");
+            // A length that could be wrong is not given.
+            let is_given = reply.header("content-length").is_some();
+            assert_eq!(is_given, path == "small", "{replies} {path}");
+        }
+    }
+}
+
+/// Asks for the large file, lets it change once the reply has begun, and reads the rest of the reply.
+async fn reply_beside(address: SocketAddr, change: impl FnOnce()) -> Value {
+    let body = tool_call(1, "view", &json!({"path": "large"})).to_string();
+    let request = format!(
+        "POST /mcp/memory HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 1000];
+    stream.read_exact(&mut answer).await.unwrap();
+    change();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let body = body_of(&answer);
+    parsed(&unchunked(body))
+}
+
+fn body_of(answer: &[u8]) -> &[u8] {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    &answer[end.expect("headers") + 4..]
+}
+
+fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let end = rest.iter().position(|byte| *byte == b'\r').expect("a size");
+        let size = std::str::from_utf8(&rest[..end]).unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return whole;
+        }
+        whole.extend_from_slice(&rest[end + 2..][..size]);
+        rest = &rest[end + 2 + size + 2..];
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Value {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    text.parse().expect("JSON, whatever became of the file")
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "another program works on the same files"
+)]
+fn rename(from: &Path, to: &Path) {
+    std::fs::rename(from, to).expect("a rename");
+}
+
+#[tokio::test]
+async fn a_file_that_changes_while_it_is_sent_is_cut_and_the_reply_says_so() {
+    let line = "as it was\n";
+    let text = line.repeat(3_000_000);
+    let tree = Tree::new().file("large", &text);
+    let server = Memory::setup(&tree).start(Transport::Http).await;
+    let address = server.http().address();
+    let words = "\n[the file changed while it was sent: what follows is left out; view it again]";
+
+    let overwrite = || tree.write("large", "AS IT IS!\n".repeat(3_000_000));
+    let shrink = || tree.write("large", "as it");
+    for change in [&overwrite as &dyn Fn(), &shrink] {
+        let reply = reply_beside(address, change).await;
+        let result = &reply["result"];
+        assert_eq!(result["isError"], true);
+        let shown = result["content"][0]["text"].as_str().unwrap();
+        let shown = shown.strip_suffix(words).expect("it says so");
+        assert!(shown.len() < text.len() && text.starts_with(shown));
+        assert_eq!(result["structuredContent"]["content"], words);
+        tree.write("large", &text);
+    }
+    let append = || tree.append("large", line);
+    let reply = reply_beside(address, append).await;
+    let result = &reply["result"];
+    assert_eq!(
+        result["isError"], false,
+        "what was asked for is still there"
+    );
+    assert!(result["content"][0]["text"] == text && result["structuredContent"]["content"] == text);
+    let replace = || {
+        tree.write("new", "another");
+        rename(&tree.join("new"), &tree.join("large"));
+    };
+    tree.write("large", &text);
+    let result = reply_beside(address, replace).await;
+    assert_eq!(
+        result["result"]["isError"], false,
+        "the old file is still open"
+    );
+}
+
+#[tokio::test]
+async fn a_large_search_takes_little_more_than_twice_its_reply() {
+    let line = format!("needle {}\n", "x".repeat(30));
+    let mut tree = Tree::new().file("small", "needle\n");
+    for number in 0..100 {
+        tree = tree.file(format!("directory/of/file{number}.txt"), line.repeat(1200));
+    }
+    // Otherwise that is also how much text a search returns.
+    let setup = Workspace::setup(&tree).set("limits.max_file_size", 100 * MIB);
+    let server = setup.start(Transport::Http).await;
+    let search = |most: u64| json!({"root": "workspace", "path": ".", "pattern": "needle", "max_results": most});
+    server.call("grep", search(1)).await.ok();
+    let idle = server.memory().peak;
+    let message = tool_call(1, "grep", &search(1_000_000));
+    let reply = server.http().post("/mcp", &[], &message).await;
+    let (size, peak) = (reply.body.len() as u64, server.memory().peak);
+    assert!(size > 20 * MIB, "{size}");
+    said(&format!(
+        "grep with a reply of {} MiB: idle {} MiB, peak {} MiB",
+        mib(size),
+        mib(idle),
+        mib(peak)
+    ));
+    // The goal is twice; what the C library keeps of the pieces that the list was made of comes on top.
+    assert!(peak <= idle + 5 * size / 2, "{size}: {idle} -> {peak}");
+}
