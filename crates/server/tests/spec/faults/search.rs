@@ -19,6 +19,9 @@ const SEARCHES: usize = 5_000;
 const EXCLUSIONS: usize = 200_000;
 const DIRECTORIES: u64 = 12;
 const FILES: u64 = 40;
+/// How many directories have a file that is searched and learned in pieces, and how many lines of few words it has.
+const LARGE: u64 = 2;
+const LARGE_LINES: usize = 60_000;
 /// How long until files that were just made are remembered.
 const SETTLED: Duration = Duration::from_millis(2_200);
 /// How many searches learn every file.
@@ -39,6 +42,16 @@ fn text(chance: &mut Chance) -> String {
     (0..lines)
         .map(|_| format!("{} {} {}\n", word(chance), word(chance), word(chance)))
         .collect()
+}
+
+/// Lines of few words, so that most searches find nothing in them.
+fn large_text(chance: &mut Chance) -> String {
+    let words: Vec<String> = (0..12).map(|_| word(chance)).collect();
+    let line = |number: usize| {
+        let word = |step: usize| words[number * step % words.len()].as_str();
+        format!("{} {} {}\n", word(1), word(5), word(7))
+    };
+    (0..LARGE_LINES).map(line).collect()
 }
 
 /// Somebody who changes files in every way there is, and keeps some open and some mapped.
@@ -74,6 +87,19 @@ impl Writer {
             )
             .unwrap();
         }
+        for number in 0..LARGE {
+            let large = self.root.join(format!("d{number}/large"));
+            std::fs::write(large, large_text(&mut self.chance)).unwrap();
+        }
+    }
+
+    /// The same path, or now and then that of a large file.
+    fn or_large(&mut self, path: &Path) -> PathBuf {
+        if self.chance.below(8) > 0 {
+            return path.to_owned();
+        }
+        let directory = self.chance.below(DIRECTORIES);
+        self.root.join(format!("d{directory}/large"))
     }
 
     /// A path that may be a file, a directory, or nothing by now.
@@ -126,6 +152,7 @@ impl Writer {
     }
 
     fn through_a_link(&mut self, path: &Path) -> std::io::Result<()> {
+        let path = &self.or_large(path);
         let second = self.fresh();
         std::fs::hard_link(path, &second)?;
         self.write_into(&second)
@@ -142,6 +169,7 @@ impl Writer {
     }
 
     fn map(&mut self, path: &Path) -> std::io::Result<()> {
+        let path = &self.or_large(path);
         let mapped = MappedFile::open(path)?;
         let _ = mapped.load(0);
         self.mapped.insert(0, mapped);
@@ -162,6 +190,7 @@ impl Writer {
     }
 
     fn set_back(&mut self, path: &Path) -> std::io::Result<()> {
+        let path = &self.or_large(path);
         let modified = std::fs::metadata(path)?.modified()?;
         self.write_into(path)?;
         let file = File::options().write(true).open(path)?;
