@@ -341,7 +341,7 @@ impl Recovery<'_> {
             PartKind::Replace => self.clear_staged(part),
             PartKind::Remove => self.bring_back(part, &part.path),
             PartKind::Move if is_done => self.move_back(part),
-            PartKind::Move if is_directory(part.old.as_ref()) => {
+            PartKind::Move if part.old.is_some_and(|old| old.is_directory()) => {
                 self.bring_back(part, part.to.as_deref().unwrap_or_default())
             }
             PartKind::Move => self.clear_object(part),
@@ -402,12 +402,24 @@ impl Recovery<'_> {
             };
             match exchanged {
                 Err(Errno::INVAL | Errno::NOSYS) => {
+                    self.keep_source(part, entry)?;
                     rename_entry(object, entry, OnExisting::Replace, FileKind::File)
                 }
                 exchanged => exchanged,
             }
         })?;
         self.clear_staged(part)
+    }
+
+    /// Gives what came back its name among the objects again before something takes its place.
+    fn keep_source(&self, part: &Part, entry: EntryRef<'_>) -> SysResult<()> {
+        let Some(source) = self.source(part)? else {
+            return Ok(());
+        };
+        match syscall::link_unchecked(entry, (self.store.objects(), &source)) {
+            Err(Errno::EXIST) => Ok(()),
+            linked => linked,
+        }
     }
 
     /// Returns a staged object to the history, or removes it.
@@ -581,10 +593,6 @@ impl Recovery<'_> {
 fn named(object: Option<&str>) -> SysResult<Option<Name>> {
     let name = |object: &str| Name::new(object.as_bytes()).ok_or(Errno::INVAL);
     object.map(name).transpose()
-}
-
-fn is_directory(stamp: Option<&Stamp>) -> bool {
-    stamp.is_some_and(|stamp| stamp.is_directory())
 }
 
 fn is_of(stamp: Option<&Stamp>, there: &Metadata) -> bool {

@@ -42,6 +42,27 @@ fn text_before(root: &Root, path: &str, number: u64) -> Option<String> {
     }
 }
 
+/// Without exchanges a rename would replace what the undo had brought back, which has no other name.
+#[test]
+fn what_a_killed_undo_brought_back_stays_kept_without_exchanges() {
+    use crate::planted_fault::{PlantedFault, with};
+    with(Some(PlantedFault::NoRenameFlags), || {
+        let temp = tempfile::tempdir().unwrap();
+        fill(temp.path());
+        let text = || fs::read_to_string(temp.path().join("a")).unwrap();
+        let root = open(temp.path());
+        let number = write(&root, "a", "new");
+        undo(&root, number).unwrap();
+        drop(root);
+        cut_end(temp.path());
+        let root = open(temp.path());
+        assert_eq!(recover(&root).taken_back, 1);
+        assert_eq!(text(), "new");
+        undo(&root, number).unwrap();
+        assert_eq!(text(), "a\n");
+    });
+}
+
 #[test]
 fn what_was_removed_stays_kept_if_its_name_is_taken() {
     let temp = tempfile::tempdir().unwrap();
