@@ -75,26 +75,21 @@ impl Undo {
             Ok(other) => other,
             Err(refusal) => return Ok(Some(Err(refusal))),
         };
+        let both = [chosen.clone(), other.record.clone()];
+        let (mine, others) = both.split_at(1);
         let keys = || {
-            let mut keys = lock_keys(&self.root, std::slice::from_ref(chosen));
-            keys.extend(lock_keys(
-                &other.undo.root,
-                std::slice::from_ref(&other.record),
-            ));
+            let mut keys = lock_keys(&self.root, mine);
+            keys.extend(lock_keys(&other.undo.root, others));
             keys
         };
         let (lock, ()) = EditLock::take_found(&|| Ok(()), &|()| keys(), &context.cancel)?;
         let Some((ledger, theirs)) = self.ledger().zip(other.ledger()) else {
             return Ok(None);
         };
-        let is_same = |undo: &Undo, ledger: &Ledger<'_>, record: &ChangeRecord| {
-            let again = undo.choose_of(ledger);
-            again.is_ok_and(|again| again == std::slice::from_ref(record))
-        };
-        if !is_same(self, &ledger, chosen) || !is_same(&other.undo, &theirs, &other.record) {
+        if !self.still_chooses(&ledger, chosen) || !other.undo.still_chooses(&theirs, &other.record)
+        {
             return Ok(None);
         }
-        let both = [chosen.clone(), other.record.clone()];
         let change = if self.is_rehearsal {
             context.unseen_change()
         } else {
@@ -102,34 +97,40 @@ impl Undo {
         };
         lock.confirm()?;
         let ends = [
-            CrossedEnd {
-                root: &self.root,
-                record: chosen,
-                ledger: &ledger,
-            },
-            CrossedEnd {
-                root: &other.undo.root,
-                record: &other.record,
-                ledger: &theirs,
-            },
+            self.end(&ledger, chosen),
+            other.undo.end(&theirs, &other.record),
         ];
         let stop = || context.cancel.must_stop();
         let undone = match self.changed_in_either(&other, ends) {
             Some(fault) => Err(fault),
             None => change.undo_crossing(ends, self.is_rehearsal, &stop),
         };
-        Ok(Some(match undone {
-            Ok(()) => Ok(Undone {
-                changes: vec![chosen.clone()],
-            }),
-            Err(CrossingFault { end: 0, fault }) => {
-                Err(self.refusal(fault, &ledger, &both[..1], context)?)
+        let refusal = match undone {
+            Ok(()) => {
+                return Ok(Some(Ok(Undone {
+                    changes: vec![chosen.clone()],
+                })));
             }
+            Err(CrossingFault { end: 0, fault }) => self.refusal(fault, &ledger, mine, context)?,
             Err(CrossingFault { fault, .. }) => {
-                let refusal = other.undo.refusal(fault, &theirs, &both[1..], context)?;
-                Err(other.refused(refusal))
+                other.refused(other.undo.refusal(fault, &theirs, others, context)?)
             }
-        }))
+        };
+        Ok(Some(Err(refusal)))
+    }
+
+    fn end<'a>(&'a self, ledger: &'a Ledger<'a>, record: &'a ChangeRecord) -> CrossedEnd<'a> {
+        CrossedEnd {
+            root: &self.root,
+            record,
+            ledger,
+        }
+    }
+
+    /// Whether a ledger that may have changed still leads to this change alone.
+    fn still_chooses(&self, ledger: &Ledger<'_>, record: &ChangeRecord) -> bool {
+        let again = self.choose_of(ledger);
+        again.is_ok_and(|again| again == std::slice::from_ref(record))
     }
 
     /// Finds the change in the other root, if the client may take it back there.

@@ -36,7 +36,7 @@ impl Change {
         self.rename_refilling(from, to, (on_existing, None), stop)
     }
 
-    /// The same; something that is kept takes the place of what goes to another root, if that is wanted.
+    /// Renames an entry; if wanted, something that is kept takes the place of what goes to another root.
     pub(crate) fn rename_refilling(
         &self,
         from: &Located<'_>,
@@ -44,19 +44,8 @@ impl Change {
         (on_existing, refill): (OnExisting, Option<&Name>),
         stop: &dyn Fn() -> bool,
     ) -> Result<()> {
+        check_rename(from, to, stop)?;
         let (name, _, metadata) = from.entry()?;
-        if from.contains(to) && !to.contains(from) {
-            return Err(Error::IntoItself {
-                path: from.given().to_owned(),
-            });
-        }
-        if to.is_for_directory() && !metadata.is_directory() {
-            return Err(Error::NotADirectory {
-                path: to.given().to_owned(),
-            });
-        }
-        from.check_whole(Some(to), stop)?;
-        from.judge(Right::Remove)?;
         let weight = weight_for(from, to, stop)?;
         let room = refill.map(|object| from.root().reserve_object(object, &from.path()));
         let room = room.transpose()?.flatten();
@@ -66,9 +55,11 @@ impl Change {
         let (parent, to_name) = self.ready_parent(to, Parents::Create)?;
         let to_dir = parent.as_ref().map_or(to.parent(), NewDirs::innermost);
         let (source, target) = ((from.parent(), name), (to_dir, to_name));
-        let open_failed = |errno| from.failed("open", errno);
-        let sync_to = self.prepare_sync(to_dir).map_err(open_failed)?;
-        let sync_from = self.prepare_sync(from.parent()).map_err(open_failed)?;
+        let to_sync = |dir| {
+            self.prepare_sync(dir)
+                .map_err(|errno| from.failed("open", errno))
+        };
+        let (sync_to, sync_from) = (to_sync(to_dir)?, to_sync(from.parent())?);
         let plain = || rename_entry(source, target, on_existing, metadata.kind);
         let path = || to.given().to_owned();
         let observers = to.root().observers();
@@ -77,16 +68,15 @@ impl Change {
                 let (from, to) = ((source, from.path()), (target, to.path()));
                 return self.move_kept(observers, from, to, &plain);
             }
-            let across = RenameAcross {
+            let Some(joint) = &joint else {
+                return self.moved_to_other_root(from, to, &plain);
+            };
+            joint.rename(&RenameAcross {
                 source,
                 target,
                 on_existing,
                 refill,
-            };
-            match &joint {
-                Some(joint) => joint.rename(&across),
-                None => self.moved_to_other_root(from, to, &plain),
-            }
+            })
         };
         let renamed = observers.put(target, &path, || Ok(weight), None, rename)?;
         renamed.map_err(|errno| rename_failed(from, to, errno))?;
@@ -121,6 +111,23 @@ impl Change {
             || self.noted(here, || part(PartKind::Create, to.path()), plain),
         )
     }
+}
+
+/// Refuses a move that leads into what is moved, to a name for a directory, or past what the client may remove or see.
+fn check_rename(from: &Located<'_>, to: &Located<'_>, stop: &dyn Fn() -> bool) -> Result<()> {
+    let (_, _, metadata) = from.entry()?;
+    if from.contains(to) && !to.contains(from) {
+        return Err(Error::IntoItself {
+            path: from.given().to_owned(),
+        });
+    }
+    if to.is_for_directory() && !metadata.is_directory() {
+        return Err(Error::NotADirectory {
+            path: to.given().to_owned(),
+        });
+    }
+    from.check_whole(Some(to), stop)?;
+    from.judge(Right::Remove)
 }
 
 /// How much of a quota an entry and everything below it take; zero if its move changes no account.

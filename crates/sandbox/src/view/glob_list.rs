@@ -60,59 +60,72 @@ impl Bits {
     }
 }
 
+/// The states of all globs, one after the other, while a list is built.
+#[derive(Default)]
+struct States {
+    start: Bits,
+    any: Bits,
+    deep: Bits,
+    accepted: Bits,
+    covers: Bits,
+    shows: Bits,
+    named: HashMap<NamePattern, Bits>,
+    /// How many there are.
+    count: usize,
+}
+
+impl States {
+    /// Adds the states of one alternative: one before each component, and one at the end.
+    fn add(&mut self, components: &[Component], is_shown: bool) {
+        let first = self.count;
+        let end = first + components.len();
+        self.start.set(first);
+        for (at, component) in (first..).zip(components) {
+            match component {
+                Component::Deep => self.deep.set(at),
+                Component::Any => self.any.set(at),
+                Component::Named(pattern) => {
+                    self.named.entry(pattern.clone()).or_default().set(at);
+                }
+            }
+        }
+        self.accepted.set(end);
+        self.covers.set(end);
+        if components.last() == Some(&Component::Any) {
+            self.covers.set(end - 1);
+        }
+        if is_shown {
+            (first..=end).for_each(|bit| self.shows.set(bit));
+        }
+        self.count = end + 1;
+    }
+}
+
 impl GlobList {
     /// Builds a list. One of exceptions alone begins with everything.
     pub(super) fn new(globs: &[ViewGlob], purpose: Purpose) -> GlobList {
-        let [
-            mut start,
-            mut any,
-            mut deep,
-            mut accepted,
-            mut covers,
-            mut shows,
-        ] = std::array::from_fn(|_| Bits::default());
-        let mut named: HashMap<NamePattern, Bits> = HashMap::new();
-        let mut at = 0;
+        let mut states = States::default();
         for glob in globs {
             let is_shown = (purpose == Purpose::Show) != glob.is_exception;
             for components in &glob.alternatives {
-                start.set(at);
-                for (index, component) in components.iter().enumerate() {
-                    match component {
-                        Component::Deep => deep.set(at + index),
-                        Component::Any => any.set(at + index),
-                        Component::Named(pattern) => {
-                            named.entry(pattern.clone()).or_default().set(at + index);
-                        }
-                    }
-                }
-                let end = at + components.len();
-                accepted.set(end);
-                covers.set(end);
-                if components.last() == Some(&Component::Any) {
-                    covers.set(end - 1);
-                }
-                if is_shown {
-                    (at..=end).for_each(|bit| shows.set(bit));
-                }
-                at = end + 1;
+                states.add(components, is_shown);
             }
         }
-        let words = at.div_ceil(64);
+        let words = states.count.div_ceil(64);
         let all_exceptions = globs.iter().all(|glob| glob.is_exception);
-        let (names, lowered) = tables(named, words);
+        let (names, lowered) = tables(states.named, words);
         let mut list = GlobList {
-            start: start.sized(words),
-            any: any.sized(words),
-            deep: deep.sized(words),
-            accepted: accepted.sized(words),
-            covers: covers.sized(words),
-            shows: shows.sized(words),
+            start: Vec::new(),
+            any: states.any.sized(words),
+            deep: states.deep.sized(words),
+            accepted: states.accepted.sized(words),
+            covers: states.covers.sized(words),
+            shows: states.shows.sized(words),
             shown_unmatched: purpose == Purpose::Hide || all_exceptions,
             names,
             lowered,
         };
-        let mut start = std::mem::take(&mut list.start);
+        let mut start = states.start.sized(words);
         list.pass_deep(&mut start);
         list.start = start;
         list
