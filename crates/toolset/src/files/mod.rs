@@ -19,6 +19,9 @@ mod undo;
 mod watch;
 mod write;
 
+#[cfg(test)]
+pub(crate) use undo::UndoWork;
+
 use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 use crate::watch::watch_tool;

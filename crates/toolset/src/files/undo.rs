@@ -4,7 +4,7 @@ use super::paths::place;
 use crate::history::{OneRootArguments, UndoTool};
 use crate::tool::{Call, PlaceAccess, RootUse};
 
-pub(super) struct UndoWork;
+pub(crate) struct UndoWork;
 
 impl UndoTool for UndoWork {
     type Arguments = OneRootArguments;

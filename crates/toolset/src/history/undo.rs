@@ -91,12 +91,13 @@ pub(crate) trait UndoTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str = "Undoes a change, your last one if none is named: all of it or nothing. \
         Undoing an undo makes the change again.";
     const ROOTS: &'static [RootUse];
-    /// The tools that remove, write and move: one of them has to be allowed to undo what needs it.
+    /// The tools that remove, write and move: one of them has to be allowed to undo what needs it. A test fails if a
+    /// tool that changes files is in none of them.
     const REMOVING: &'static [&'static str];
     const WRITING: &'static [&'static str];
     const MOVING: &'static [&'static str];
 
-    /// The path under which changes of a path are written down.
+    /// The path under which the history records changes of a path.
     fn path(path: &str, call: &Call) -> ops::Result<String>;
 }
 
@@ -234,6 +235,30 @@ fn change_number(argument: &'static str, text: &str) -> ops::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Tools that only add something, so that no undo needs them, and `undo` itself.
+    const ADDING: [&str; 4] = ["copy", "create_folder", "mkdir", "undo"];
+
+    fn changing_tools_are_listed<T: UndoTool>(set: &crate::tool::ToolSet) {
+        let listed = [T::REMOVING, T::WRITING, T::MOVING].concat();
+        let definitions = set.tools.iter().map(|tool| tool.definition());
+        let changing = definitions.filter(|tool| tool.effect != ToolEffect::Read);
+        let names: Vec<&str> = changing.map(|tool| tool.name).collect();
+        for name in &names {
+            let is_known = listed.contains(name) || ADDING.contains(name);
+            assert!(is_known, "{name} changes files, and undo does not know how");
+        }
+        for name in listed {
+            assert!(names.contains(&name), "there is no tool {name}");
+        }
+    }
+
+    #[test]
+    fn undo_knows_every_tool_that_changes_files() {
+        changing_tools_are_listed::<crate::workspace::UndoWork>(&crate::workspace::toolset());
+        changing_tools_are_listed::<crate::files::UndoWork>(&crate::files::toolset());
+        changing_tools_are_listed::<crate::memory::UndoWork>(&crate::memory::toolset(true));
+    }
 
     #[test]
     fn a_request_names_one_thing() {

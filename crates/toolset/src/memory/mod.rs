@@ -12,6 +12,9 @@ mod str_replace;
 mod undo;
 mod view;
 
+#[cfg(test)]
+pub(crate) use undo::UndoWork;
+
 use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 

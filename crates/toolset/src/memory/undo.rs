@@ -3,7 +3,7 @@
 use crate::history::{OneRootArguments, UndoTool};
 use crate::tool::{Call, PlaceAccess, RootUse};
 
-pub(super) struct UndoWork;
+pub(crate) struct UndoWork;
 
 impl UndoTool for UndoWork {
     type Arguments = OneRootArguments;

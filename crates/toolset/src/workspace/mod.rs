@@ -29,6 +29,9 @@ mod versions;
 mod watch;
 mod write_file;
 
+#[cfg(test)]
+pub(crate) use undo::UndoWork;
+
 use crate::history::UndoChanges;
 use crate::tool::{ToolSet, tool};
 use crate::watch::watch_tool;

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use crate::history::{UndoRequest, UndoTool};
 use crate::tool::{Call, RootUse};
 
-pub(super) struct UndoWork;
+pub(crate) struct UndoWork;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// A name from list_roots.
     root: String,
     change: Option<String>,

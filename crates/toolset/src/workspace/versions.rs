@@ -5,12 +5,12 @@ use ops::{Error, Place, Version};
 use crate::text_form::TextLines;
 use crate::tool::Call;
 
-/// The tools that take `if_version`. If a root allows none of them, the text shows no version.
+/// The tools that take `if_version`, as a test compares. If a root allows none of them, the text shows no version.
 const TAKING: [&str; 5] = [
     "write_file",
+    "remove_file",
     "edit_file",
     "patch_file",
-    "remove_file",
     "move",
 ];
 
@@ -55,4 +55,20 @@ pub(super) fn noted(version: &str) -> String {
 /// The version of one of several files, at the end of its line.
 pub(super) fn in_line(version: Option<&str>) -> String {
     version.map_or_else(String::new, |version| format!(", version {version}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_tools_that_take_a_version_are_listed() {
+        let set = crate::workspace::toolset();
+        let definitions = set.tools.iter().map(|tool| tool.definition());
+        let taking = definitions.filter(|tool| {
+            let properties = tool.input.get("properties");
+            properties.is_some_and(|properties| properties.get("if_version").is_some())
+        });
+        assert_eq!(taking.map(|tool| tool.name).collect::<Vec<_>>(), TAKING);
+    }
 }

@@ -1,5 +1,7 @@
 //! Nothing outside a root is read, changed or revealed.
 
+use std::collections::BTreeSet;
+
 use testkit::{Tree, Value, json};
 
 use super::Workspace;
@@ -21,6 +23,10 @@ fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
         ),
         ("remove_file", json!({"path": path})),
         (
+            "edit_file",
+            json!({"path": path, "edits": [{"old": "x", "new": "y"}]}),
+        ),
+        (
             "patch_file",
             json!({"path": path, "patch": "@@ -0,0 +1 @@\n+x\n"}),
         ),
@@ -33,8 +39,13 @@ fn every_tool_on(path: &str) -> Vec<(&'static str, Value)> {
         ("copy", json!({"source_path": "inside", "dest_path": path})),
         ("move", json!({"source_path": path, "dest_path": "new"})),
         ("move", json!({"source_path": "inside", "dest_path": path})),
+        ("compare", json!({"path": path, "other": "inside"})),
+        ("compare", json!({"path": "inside", "other": path})),
         ("grep", json!({"path": path, "pattern": "x"})),
         ("glob", json!({"path": path, "pattern": "*"})),
+        ("watch", json!({"path": path, "timeout_seconds": 1})),
+        ("changes", json!({"path": path})),
+        ("undo", json!({"path": path})),
     ]
 }
 
@@ -305,6 +316,30 @@ async fn workspace_fr_001_what_is_to_be_made_is_checked_too() {
 }
 
 #[tokio::test]
+async fn every_tool_that_takes_a_path_is_tried_with_paths_that_lead_out() {
+    Workspace::both(Tree::new, async |workspace| {
+        let takes_path = |tool: &&Value| {
+            let arguments = &tool["inputSchema"]["properties"];
+            ["path", "source_path"]
+                .iter()
+                .any(|name| arguments[name].is_object())
+        };
+        let tools = workspace.server.list_tools().await;
+        let offered: BTreeSet<&str> = tools
+            .iter()
+            .filter(takes_path)
+            .map(|tool| tool["name"].as_str().unwrap_or_default())
+            .collect();
+        let tried: BTreeSet<&str> = every_tool_on("x")
+            .into_iter()
+            .map(|(tool, _)| tool)
+            .collect();
+        assert_eq!(tried, offered);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn workspace_nfr_006_every_tool_checks_its_path() {
     let outside = Tree::new().file("f", "secret");
     let before = outside.listing();
@@ -340,8 +375,8 @@ async fn workspace_nfr_007_links_themselves_are_refused_where_they_lead_out() {
         let own = workspace.tree().listing();
         for path in ["l", "d"] {
             for (tool, arguments) in every_tool_on(path) {
-                // The link's own mode tells nothing about its target.
-                if tool != "permissions_file" {
+                // The link's own mode and its own changes tell nothing about its target.
+                if !["permissions_file", "changes", "undo"].contains(&tool) {
                     workspace.fails("path_outside_root", tool, arguments).await;
                 }
             }
