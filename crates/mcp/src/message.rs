@@ -147,7 +147,7 @@ impl Params {
         self.size
     }
 
-    /// All of them.
+    /// All parameters.
     #[must_use]
     pub fn into_value(self) -> Value {
         self.value.unwrap_or_default()

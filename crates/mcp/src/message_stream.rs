@@ -10,7 +10,7 @@ use bytes::Bytes;
 use ops::Reserved;
 use toolset::{MessagePiece, ReplyMessage, StreamedContent};
 
-/// What a piece of streamed content comes to.
+/// What reading a piece of streamed content returns.
 type PieceRead = Result<Option<Vec<u8>>, Vec<u8>>;
 
 /// The bytes of a message. Only a small part of content that is still in its file is in memory at a time: the next is read

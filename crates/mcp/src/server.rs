@@ -54,7 +54,7 @@ impl Server {
         Server::with_parts(service, true, CancellationToken::new())
     }
 
-    /// The same endpoint with other tools: a client's part of them, or those after a reload. It ends with this one.
+    /// The same endpoint with other tools: a client's part of them, or those after a reload. It ends when this endpoint ends.
     #[must_use]
     pub fn with_tools(&self, service: Service) -> Server {
         Server::with_parts(service, self.inner.may_change, self.inner.ending.clone())

@@ -33,7 +33,7 @@ pub fn as_event(message: ReplyMessage) -> ReplyMessage {
     message.between(DATA, END)
 }
 
-/// The same, as it is written.
+/// A message as such an event, with the bytes that it is written in.
 #[must_use]
 pub fn event(message: impl Into<ReplyMessage>, held: Option<Reserved>) -> MessageStream {
     MessageStream::new(as_event(message.into()), held)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::thread::Thread;
 
-/// Somebody who waits.
+/// A caller that waits for room.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     /// Tells it from all others.
@@ -20,7 +20,7 @@ pub(crate) struct Waiting {
     pub(crate) wakes: Wakes,
 }
 
-/// How somebody is woken.
+/// How such a caller is woken.
 #[derive(Debug)]
 pub(crate) enum Wakes {
     Thread(Thread),

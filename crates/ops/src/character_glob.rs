@@ -28,7 +28,7 @@ pub(crate) struct CharacterGlob {
 enum Matcher {
     /// Without `?` and classes bytes and characters are the same, and this is quicker.
     Bytes(GlobSet),
-    /// With them.
+    /// With `?` or classes.
     Characters(Regex),
 }
 

@@ -36,9 +36,9 @@ const BLOCK: usize = 128 * 1024;
 /// Compares two places.
 #[derive(Debug)]
 pub struct Compare {
-    /// One; links are followed.
+    /// The first place; links are followed.
     pub place: Place,
-    /// The other; links are followed.
+    /// The second place; links are followed.
     pub other: Place,
 }
 

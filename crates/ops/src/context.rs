@@ -140,7 +140,7 @@ impl Cancel {
         }
     }
 
-    /// The same, on behalf of this client.
+    /// Counts the work for this client.
     #[must_use]
     pub fn of_client(mut self, client: impl Into<Arc<str>>) -> Cancel {
         self.client = client.into();

@@ -89,7 +89,7 @@ pub struct EditedFile {
     pub version: Option<Version>,
     /// The first changes, as the file has them now.
     pub changes: Vec<ChangedLines>,
-    /// Why it can no longer be read by those who read such files.
+    /// The parse error that the edit introduced, in a file of a known format.
     pub fault: Option<SyntaxFault>,
     /// The hunks of a unified diff, with `\n` for every line end, if one is wanted and the file is not too large.
     pub diff: Option<String>,

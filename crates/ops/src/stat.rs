@@ -14,9 +14,9 @@ use crate::version::Version;
 /// Whether a file is opened to find out what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
-    /// Yes: the outcome has its MIME type.
+    /// The outcome has the MIME type of its content.
     Detect,
-    /// No.
+    /// The file is not opened.
     Skip,
 }
 

@@ -57,7 +57,7 @@ struct Open {
     above: Option<Above>,
     /// When it was last known to be at its path.
     anchor: Mutex<Option<Anchor>>,
-    /// The same when it was listed first.
+    /// When it was known to be at its path and was listed first.
     listed_since: OnceLock<Anchor>,
     /// It is not at its path now, but will be or was.
     is_elsewhere: bool,

@@ -146,7 +146,7 @@ impl Root {
         self.sweep_leftovers_of(&[], stop)
     }
 
-    /// The same, and what these replicas left, wherever they ran.
+    /// Removes temporary files and trees whose process is gone, and what these replicas left, wherever they ran.
     pub fn sweep_leftovers_of(&self, dead: &[DeadReplica], stop: &dyn Fn() -> bool) -> u64 {
         let top = self
             .locate(&RelPath::root(), Follow::Never)

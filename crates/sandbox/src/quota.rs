@@ -214,7 +214,7 @@ impl Ledger {
         }
     }
 
-    /// The same for a root whose account replicas share.
+    /// The limits of a root whose account replicas share.
     pub(crate) fn shared(quota: Quota, top: OwnedFd, account: SharedAccount) -> Ledger {
         Ledger {
             shared: Some(account),
@@ -436,16 +436,16 @@ fn taken_by_others(account: &Account, own: Option<&Reservation>) -> Amount {
     account.used.plus(reserved)
 }
 
-/// Whether a count believes what this machine remembers of a file server.
+/// Whether a count trusts what this machine remembers of a file server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caches {
     Trusted,
-    /// What other machines did a moment ago counts too.
+    /// The file server is asked, so that what other machines just did counts.
     Passed,
 }
 
 impl Caches {
-    /// Asks the file server about an entry, if that has to be. One that cannot be asked is counted as it is known.
+    /// Asks the file server about an entry if the cache is not trusted. If that fails, the cached state counts.
     fn pass(self, dir: BorrowedFd<'_>, name: &Name) {
         if self == Caches::Passed {
             let _ = syscall::sync_entry_unchecked(dir, name);
@@ -521,7 +521,7 @@ impl LiveRoot {
         background::run("quota", count);
     }
 
-    /// The account of the root's current directory: a reopened one has its own.
+    /// The account of the root's current directory. A directory that was opened again has another account.
     fn ledger(&self) -> Option<Arc<Ledger>> {
         self.current()?.observers().quota.clone()
     }

@@ -475,7 +475,7 @@ pub(crate) fn read_dir_unchecked(
     read_entries_unchecked(dir, &mut |name, kind, _| take(name, kind))
 }
 
-/// The same with the inode that the directory lists, which is not that of what is mounted there.
+/// Feeds every entry to `take` with the inode number that the directory lists, which is not that of what is mounted there.
 pub(crate) fn read_entries_unchecked(
     dir: BorrowedFd<'_>,
     take: &mut dyn FnMut(&[u8], FileKind, u64),

@@ -391,7 +391,7 @@ pub(crate) fn quota_words(error: &Error) -> String {
     )
 }
 
-/// The same facts for programs.
+/// The numbers of an exceeded quota, for programs.
 pub(crate) fn quota_facts(error: &Error) -> Value {
     match error {
         Error::QuotaExceeded {

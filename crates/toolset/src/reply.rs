@@ -26,7 +26,7 @@ pub struct EncodedReply {
     text: Option<Text>,
     media: Option<Media>,
     link: Option<ResourceLink>,
-    /// What stands where a half has a mark.
+    /// The text that takes the place of a mark in a half.
     streamed: Option<Arc<StreamedContent>>,
 }
 

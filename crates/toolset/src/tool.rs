@@ -90,7 +90,7 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// The same in JSON-escaped form, for tools whose text is mostly a file's content and already escaped.
+    /// The text block in JSON-escaped form, for tools whose text is mostly a file's content and already escaped.
     fn json_text(reply: &Self::Reply, replies: ReplyHalves) -> Option<JsonText> {
         Self::text(reply, replies).map(JsonText::from)
     }
@@ -224,7 +224,7 @@ impl RootUse {
     /// The usual `root` and `path` of a tool that removes something.
     pub const REMOVE: RootUse = RootUse::named("root", "path", PlaceAccess::Remove);
 
-    /// The same for work that may also reach other roots.
+    /// A use in which the work may also reach other roots.
     #[must_use]
     pub const fn and_others(self) -> RootUse {
         RootUse {

@@ -1,4 +1,4 @@
-//! Files that were searched and are not told yet: first the kernel says that they are where they were found.
+//! Matching files, held back until the kernel has confirmed that they are still where they were found.
 //!
 //! One question for a directory is enough for all of its files that match, so they are held until the next directory.
 
@@ -34,7 +34,7 @@ impl HeldFile {
         }
     }
 
-    /// Tells whether its name is told.
+    /// Whether the reply names it.
     fn is_named(&self) -> bool {
         let has_matches = self.hits.as_ref().is_some_and(|hits| hits.count > 0);
         has_matches || self.unread.is_some()
@@ -63,7 +63,7 @@ impl HeldFiles {
         self.0.len()
     }
 
-    /// Takes a file that was searched. One of which nothing is asked is told at once.
+    /// Takes a file that was searched. A file that needs no question is reported at once.
     pub(super) fn add(&mut self, file: HeldFile, found: &mut BatchMatches) {
         if !file.is_named() {
             return file.tell(found);

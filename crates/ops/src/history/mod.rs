@@ -62,11 +62,11 @@ pub struct ToldChanges {
 /// Whether changed lines are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffWish {
-    /// No.
+    /// No lines are returned.
     None,
-    /// How many were added and removed.
+    /// How many lines were added and removed.
     Counts,
-    /// All of them, as unified diffs.
+    /// All changed lines, as unified diffs.
     Lines,
 }
 

@@ -121,7 +121,7 @@ pub enum UndoRefusal {
     Alone(u64),
     /// It moved something between two roots, and the client may not take it back in the other.
     OtherEnd,
-    /// The other of two roots refuses.
+    /// The undo was refused in the other root.
     Elsewhere {
         /// The name of that root.
         root: String,

@@ -215,7 +215,7 @@ pub(crate) struct Question<'a> {
 }
 
 impl SearchVisit {
-    /// The same search, for the walk.
+    /// What the walk of this search needs to remember listings.
     pub(crate) fn listings(&self) -> ListingVisit {
         ListingVisit {
             listings: Arc::clone(&self.memory.listings),

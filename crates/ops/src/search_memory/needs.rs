@@ -28,11 +28,11 @@ pub(crate) struct Needs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Need {
-    /// These triples.
+    /// All of these triples.
     Triples(Vec<u32>),
-    /// All of these.
+    /// Every one of these needs.
     Each(Vec<Need>),
-    /// One of these.
+    /// At least one of these needs.
     Any(Vec<Need>),
 }
 
@@ -269,7 +269,7 @@ fn lower_text(character: char) -> Vec<u8> {
     text.as_bytes().to_ascii_lowercase()
 }
 
-/// The same texts, each once, if there are some and not too many.
+/// Drops texts that are there twice; `None` if none or too many are left.
 fn few(mut texts: Vec<Vec<u8>>, most: usize) -> Option<Vec<Vec<u8>>> {
     texts.sort_unstable();
     texts.dedup();

@@ -34,7 +34,7 @@ pub(crate) fn changed_lines(
     changed_lines_from(read, Mark::default(), changes)
 }
 
-/// The same, with lines counted from a place before the first change.
+/// The lines around changes, counted from a place before the first change.
 pub(crate) fn changed_lines_from(
     read: &mut ReadAt<'_>,
     start: Mark,

@@ -53,7 +53,7 @@ impl LineIndex {
         self.extend(block.len() as u64, newlines, *last == b'\n');
     }
 
-    /// The same from a whole stride that was counted elsewhere.
+    /// Learns from a whole stride that was counted elsewhere.
     pub(crate) fn learn_stride(&mut self, offset: u64, newlines: u64, ends_line: bool) {
         if offset == self.known.offset {
             self.extend(STRIDE as u64, newlines, ends_line);

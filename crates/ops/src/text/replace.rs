@@ -30,9 +30,9 @@ const TELLING: usize = 4;
 /// How many places an edit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditScope {
-    /// The only one.
+    /// The only place.
     Unique,
-    /// All of them, from the first on, without those that overlap one before.
+    /// Every place, from the first on, without those that overlap one before.
     All,
 }
 

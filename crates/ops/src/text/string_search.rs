@@ -241,7 +241,7 @@ pub(super) fn line_numbers(
     line_numbers_from(read, Mark::default(), offsets)
 }
 
-/// The same, counted from a place before all of them.
+/// The line numbers, from 1, of offsets in order, counted from a place before all of them.
 pub(super) fn line_numbers_from(
     read: &mut ReadAt<'_>,
     start: Mark,

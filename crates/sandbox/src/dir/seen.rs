@@ -1,4 +1,4 @@
-//! What of a directory exists for somebody, and whether it is where it was found.
+//! The entries of a directory that a caller may see, and whether the directory is still where it was found.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{MutexGuard, OnceLock, PoisonError};
@@ -18,10 +18,10 @@ use crate::watch::file_clock;
 /// Feeds a list of names.
 type List<'l> = &'l mut dyn FnMut(TakeName<'_>) -> Result<()>;
 
-/// Names of a list that exist, until it is known that they may be told.
+/// Names that a caller may see, held until the directory is known to be in its place.
 struct Listed {
     names: Vec<u8>,
-    /// Where each ends, and what was listed of it.
+    /// Where each name ends, and what the kernel listed with it.
     entries: Vec<(usize, RawEntry)>,
 }
 

@@ -1,8 +1,8 @@
 //! Moves between two roots by a rename: one change, under one number in the histories of both.
 //!
 //! The rename alone decides whether the change was made. Each history can tell that by its own root, so each recovers by
-//! itself after a crash, and both come to the same. Such a move is taken back by one the other way. What the first one had
-//! replaced changes places, before the rename, with what goes back: that is inside one root, whose history can revert it.
+//! itself after a crash, and both reach the same result. A rename the other way undoes such a move. Before it, what the move had
+//! replaced is exchanged with what goes back. That happens inside one root, so its history can revert it.
 
 use std::sync::Arc;
 

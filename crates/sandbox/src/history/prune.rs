@@ -358,7 +358,7 @@ fn largest_shares<'a>(
 /// Removes what is kept of changes, and what is left of those before them; tells how much of it could not be removed.
 fn clear_objects(store: &Store, ledger: &Ledger<'_>, doomed: &BTreeSet<u64>) -> u64 {
     let oldest = store.oldest_kept();
-    // A pruning that was killed says so of changes whose objects it did not come to.
+    // A killed pruning leaves changes marked as pruned whose objects it had not removed yet.
     let is_pruned = |number| ledger.end(number) == Some(End::Pruned);
     let mut names = Vec::new();
     let listed = syscall::reopen_dir_unchecked(store.objects()).and_then(|dir| {

@@ -61,7 +61,7 @@ pub(crate) enum End {
     Done,
     /// Its parts were undone, or never done.
     Void,
-    /// Its parts were done, and what was kept of it went before that of older changes.
+    /// Its parts were done, and its old content was pruned before that of older changes.
     Pruned,
 }
 

@@ -188,7 +188,7 @@ impl CallChanges {
         self.fail_in(&slot.history, slot.number, index);
     }
 
-    /// The same by the number of the change.
+    /// Records that a part of the change with this number did not happen.
     pub(super) fn fail_in(&self, history: &History, number: u64, index: u32) {
         let mut begun = self.lock();
         let own = begun.iter_mut().find(|begun| begun.is_in(history));

@@ -1,8 +1,8 @@
 //! Recovers after a kill or a power cut: an unfinished change is completed, or it is undone.
 //!
 //! Only record files that no process holds are looked at, and a change only with the places of all its parts locked: others
-//! may be at work there. A change whose parts are all in place is done. Of any other the parts that were made are taken back,
-//! the last first, if what is there is as the change left it; what somebody changed since is left alone and told.
+//! may be at work there. A change whose parts are all in place is done. Any other change is undone, its last part first. Parts
+//! that somebody changed since are left alone and reported.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -190,7 +190,7 @@ impl Recovery<'_> {
         }
         let is_lost = |part: &Part| part.lost && part.crossing.is_none();
         if let Some((_, lost)) = parts.iter().find(|(_, part)| is_lost(part)) {
-            // What went entry by entry cannot come back.
+            // Content that was moved entry by entry cannot be restored.
             recovered.left.push(lost.path.clone());
             return (End::Done, Vec::new());
         }
@@ -263,7 +263,7 @@ impl Recovery<'_> {
         let is_staged = object.is_some_and(|object| is_of(part.new.as_ref(), &object));
         let is_untouched = there.is_some_and(|there| is_of(part.old.as_ref(), there));
         let is_new = there.is_some_and(|there| is_of(part.new.as_ref(), there));
-        // What is neither came later: then what was there is kept, and has to stay so.
+        // Anything else came later. The kept content is then the only copy and has to stay.
         is_new || (!is_staged && !is_untouched && object.is_some())
     }
 
@@ -436,7 +436,7 @@ impl Recovery<'_> {
                     let to = (self.store.objects(), &source);
                     rename_entry(entry, to, OnExisting::Fail, FileKind::File)
                 }
-                // A link or a copy of what is still in its place, or what was to come.
+                // A second name or a copy of content that is still in its place, or content that was never published.
                 None => syscall::unlink_unchecked(entry.0, entry.1),
             },
         }

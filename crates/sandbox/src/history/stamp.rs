@@ -20,7 +20,7 @@ pub(super) fn stamp_at((dir, name): EntryRef<'_>, metadata: &Metadata) -> Stamp 
     }
 }
 
-/// The same for an open file.
+/// What an open file is, with its content if it is small and can be read.
 pub(super) fn stamp_of(file: BorrowedFd<'_>, metadata: &Metadata) -> Stamp {
     let is_small = metadata.kind == FileKind::File && metadata.size <= HASHED_MAX;
     let content = is_small.then(|| {

@@ -29,12 +29,12 @@ const PRIVATE_FILE: u32 = 0o600;
 const BESIDE: usize = 8;
 /// A history of a root that may be gone is kept at least this long, in seconds: a process may be about to open it.
 const LEAST_KEPT: u64 = 24 * 60 * 60;
-/// How often a number is looked for that is new in two histories, while others take numbers.
+/// How often to try for a number that is free in both histories, while others take numbers.
 const JOINT_TRIES: usize = 64;
 /// The version of the files.
 const VERSION: u32 = 1;
 
-/// What says for which root a directory is.
+/// The header of a history: it says which root the directory belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Header {
@@ -88,7 +88,7 @@ impl Header {
         matches!(self, Header::Shared { .. })
     }
 
-    /// Where other machines write too, what is known of a directory may be old.
+    /// Drops what this machine remembers of a directory if other machines write there too.
     fn look_past_caches(&self, dir: BorrowedFd<'_>) -> SysResult<()> {
         if self.is_shared() {
             syscall::sync_attributes_unchecked(dir)?;

@@ -85,7 +85,7 @@ impl Undoing<'_> {
     }
 }
 
-/// Gives a file the time of its content back, by which earlier changes know it.
+/// Restores the modification time of a file, by which earlier changes recognize it.
 pub(super) fn set_modified(file: &File, old: Option<&Stamp>) -> SysResult<()> {
     let Some(modified) = old.and_then(Stamp::modified) else {
         return Ok(());

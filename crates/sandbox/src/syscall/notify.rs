@@ -44,7 +44,7 @@ pub(crate) fn listen_unchecked() -> SysResult<OwnedFd> {
     init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
 }
 
-/// Watches an open directory, whatever has its name by now.
+/// Watches an open directory, even if it was renamed meanwhile.
 pub(crate) fn watch_dir_unchecked(listener: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> SysResult<i32> {
     before("inotify_add_watch");
     // There is no form of the call that takes a descriptor, only its name in procfs.

@@ -28,7 +28,7 @@ pub(crate) fn hold_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<
     }
 }
 
-/// The same for a file that others rely on: if it cannot be locked, that is an error.
+/// Locks a file that others rely on: it is an error if the file system has no such locks.
 pub(crate) fn hold_surely_unchecked(file: BorrowedFd<'_>, how: HowLocked) -> SysResult<bool> {
     before("flock");
     let operation = match how {

@@ -76,7 +76,7 @@ impl RootLocks {
         }
     }
 
-    /// The same for a root that replicas share under a name.
+    /// The locks of a root that replicas share under a name.
     pub(crate) fn shared(
         top: OwnedFd,
         by_proc: bool,

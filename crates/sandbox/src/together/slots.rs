@@ -331,8 +331,8 @@ impl HeldPlaces {
         Ok(true)
     }
 
-    /// Asks the file server what is at a place by now, and locks the file itself too: those who do not use this directory
-    /// may heed that. `None` if somebody is in the way.
+    /// Asks the file server what is at a place now, and locks the file itself too, for programs that do not use this
+    /// directory. `None` if another process holds that lock.
     pub(super) fn look_past_caches(
         &mut self,
         locks: &RootLocks,

@@ -35,7 +35,7 @@ pub(super) struct GlobList {
     /// Whether paths that no glob matches are visible.
     shown_unmatched: bool,
     names: NameTable,
-    /// The same for names in lower case.
+    /// The names of globs that ignore case, in lower case.
     lowered: NameTable,
 }
 

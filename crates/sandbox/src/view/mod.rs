@@ -32,7 +32,7 @@ pub const SECRETS_WORD: &str = "secrets";
 /// What is visible in a root, and what is hidden.
 #[derive(Debug)]
 pub struct View {
-    /// All of them have to make a path visible.
+    /// A path is visible if every one of these lists makes it visible.
     lists: Vec<GlobList>,
 }
 
@@ -190,7 +190,7 @@ pub(crate) struct EntryJudge<'a> {
     view: &'a View,
     dir: &'a Standing,
     all: bool,
-    /// What becomes of entries whose names no glob names: most entries, and judged once.
+    /// The verdict for entries that no glob names. These are most entries, so it is computed once.
     unnamed_leaf: bool,
     unnamed_directory: bool,
     scratch: Standing,

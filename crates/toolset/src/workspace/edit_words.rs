@@ -153,7 +153,7 @@ fn named_lines(lines: &[u64]) -> String {
     format!("{word} {}", numbers.join(", "))
 }
 
-/// The same if only the first places are known.
+/// `line 13`, or `lines 13, 20 …` if there are more than these.
 pub(super) fn some_lines(lines: &[u64], count: u64) -> String {
     let more = if count > lines.len() as u64 {
         " …"
