@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::Request;
 use hyper::body::Incoming;
@@ -26,6 +27,8 @@ use super::router::{RequestInfo, Router};
 pub(super) const MAX_HEADERS: usize = 64 * 1024;
 /// How many unsent bytes of a reply the kernel buffers.
 const UNSENT: u32 = 256 * 1024;
+/// How long a connection that was asked to leave may take for the request that it serves.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// The response to an address with too many connections.
 const TOO_MANY: &str = "Service Unavailable: this address has too many connections; close some and try again, or raise \
@@ -120,6 +123,12 @@ async fn answer(
     }
 }
 
+/// Waits until a connection has taken too long to leave. The end of the process alone has a patience of its own.
+async fn overstays(slot: &ConnectionSlot) {
+    slot.asked_to_leave().await;
+    tokio::time::sleep(LEAVES_WITHIN).await;
+}
+
 /// Waits until the process ends, or others need the place.
 async fn asked_to_end(shutdown: &CancellationToken, slot: &ConnectionSlot) {
     tokio::select! {
@@ -166,7 +175,12 @@ async fn converse<S>(
         ended = serving.as_mut() => ended,
         () = asked_to_end(&shutdown, &own_slot) => {
             serving.as_mut().graceful_shutdown();
-            serving.await
+            tokio::select! {
+                ended = serving => ended,
+                () = overstays(&own_slot) => {
+                    return tracing::debug!(%address, "a busy connection made room for another");
+                }
+            }
         }
         () = RemoteClient::stays_silent(&own_slot, greeted_by) => {
             return tracing::debug!(%address, "a new connection sent no request in time");

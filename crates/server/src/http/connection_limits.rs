@@ -2,7 +2,8 @@
 //!
 //! A connection counts as a stranger until a request on it was admitted (its Host, Origin and token were right).
 //! Opening strangers costs an attacker nothing, so the oldest of them makes room for a new connection. If there is none, the
-//! address that has the most connections makes room for one that has fewer: its oldest ends with the request that it serves.
+//! address that has the most connections makes room for one that has fewer: its oldest ends with the request that it serves, or
+//! after a few seconds. A stream that only listens ends at once, because its client can come back for what it missed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -220,6 +221,11 @@ impl ConnectionSlot {
     /// Waits until it should end with the request that it serves, because others have fewer connections.
     pub(super) async fn asked_to_leave(&self) {
         self.asked_to_leave.cancelled().await;
+    }
+
+    /// Is cancelled once it is asked to leave.
+    pub(super) fn leaving(&self) -> CancellationToken {
+        self.asked_to_leave.clone()
     }
 
     /// Waits until another connection takes its place.

@@ -17,6 +17,7 @@ use mcp::{
 use ops::Reserved;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::answers::{self, HttpReply};
 use super::body::{self, BodyLimits, BodyRoom, HeldBody};
@@ -53,6 +54,8 @@ pub(super) struct Admitted {
     pub(super) live: LiveServer,
     /// Its part of the endpoint now.
     pub(super) server: Server,
+    /// Is cancelled once its connection has to make room for another.
+    pub(super) leaving: CancellationToken,
 }
 
 /// A tool set under the operator's settings.
@@ -317,7 +320,11 @@ impl Endpoint {
                 return Ok(answers::json(StatusCode::BAD_REQUEST, refused));
             }
         };
-        let until = from.expires().filter(|_| request.listens());
+        let listens = request.listens();
+        let end = StreamEnd {
+            time: from.expires().filter(|_| listens),
+            leaving: listens.then(|| from.leaving.clone()),
+        };
         let connection = Connection::for_one_request(from.live.clone(), &judged.revision);
         let origin = Origin::Http(from.client());
         let (serving, notifications) = if request.wants_notifications() {
@@ -328,7 +335,7 @@ impl Endpoint {
             (connection.serve(request, origin, Arc::new(Nowhere)), None)
         };
         match serving {
-            Ok(serving) => Ok(replied(serving, (notifications, until), judged).await),
+            Ok(serving) => Ok(replied(serving, (notifications, end), judged).await),
             Err(refused) => Ok(answers::json(StatusCode::BAD_REQUEST, refused.reply())),
         }
     }
@@ -390,10 +397,16 @@ async fn message_of(body: Bytes, from: &Admitted) -> Result<Incoming, Refusal> {
     incoming.ok_or_else(|| bad_request("the body has to be one JSON-RPC message"))
 }
 
+/// What ends a stream before its request does.
+struct StreamEnd {
+    time: Option<Instant>,
+    leaving: Option<CancellationToken>,
+}
+
 /// Waits for the reply: JSON if no notification comes first, else a stream.
 async fn replied(
     mut serving: mcp::Serving,
-    (notifications, until): (Option<Receiver<Vec<u8>>>, Option<Instant>),
+    (notifications, end): (Option<Receiver<Vec<u8>>>, StreamEnd),
     judged: &Judged,
 ) -> HttpReply {
     let Some(mut notifications) = notifications else {
@@ -404,7 +417,7 @@ async fn replied(
         reply = &mut serving => whole(reply, judged),
         Some(first) = notifications.recv() => {
             let events = EventBody::new(Notified::new(first, notifications, serving));
-            answers::events(events.until(until))
+            answers::events(events.until(end.time).unless(end.leaving.unwrap_or_default()))
         }
     }
 }
@@ -447,7 +460,7 @@ fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<H
         None => session.listen(),
     };
     let events = EventBody::new(stream).until(from.expires());
-    Ok(answers::events(events))
+    Ok(answers::events(events.unless(from.leaving.clone())))
 }
 
 fn end_session(

@@ -252,6 +252,7 @@ impl Router {
             return self.metrics(request.method()).await;
         }
         let endpoint = self.endpoint(path);
+        let leaving = info.slot.as_ref().map(|slot| slot.leaving());
         let served =
             endpoint.and_then(|endpoint| Some((endpoint, endpoint.server_for(holder.as_ref())?)));
         match served {
@@ -261,6 +262,7 @@ impl Router {
                     live,
                     client: forwarded.map_or(info.client, HttpClient::behind_proxy),
                     holder,
+                    leaving: leaving.unwrap_or_default(),
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
                 answered.unwrap_or_else(|refusal| {

@@ -9,6 +9,7 @@ use hyper::body::{Body, Bytes, Frame};
 use mcp::{EventStream, HeldMessage, KEEP_ALIVE, MessageStream, Serving};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// How long a stream may be silent before a comment keeps it open.
 const SILENT_FOR: Duration = Duration::from_secs(15);
@@ -94,6 +95,8 @@ pub(super) struct EventBody<E> {
     silence: Pin<Box<Sleep>>,
     /// When the right to receive events ends.
     end: Option<Pin<Box<Sleep>>>,
+    /// Is done once others need its connection.
+    leaving: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl<E: Events> EventBody<E> {
@@ -102,6 +105,7 @@ impl<E: Events> EventBody<E> {
             events,
             silence: Box::pin(tokio::time::sleep(SILENT_FOR)),
             end: None,
+            leaving: None,
         }
     }
 
@@ -111,9 +115,16 @@ impl<E: Events> EventBody<E> {
         self
     }
 
+    /// Ends the stream once its connection has to make room for another.
+    pub(super) fn unless(mut self, leaving: CancellationToken) -> EventBody<E> {
+        self.leaving = Some(Box::pin(leaving.cancelled_owned()));
+        self
+    }
+
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
-        let end = self.end.as_mut();
+        let (end, leaving) = (self.end.as_mut(), self.leaving.as_mut());
         end.is_some_and(|end| end.as_mut().poll(context).is_ready())
+            || leaving.is_some_and(|leaving| leaving.as_mut().poll(context).is_ready())
     }
 
     fn begin_silence(&mut self) {

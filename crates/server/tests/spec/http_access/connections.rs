@@ -3,13 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use testkit::{Setup, Transport, Tree, json};
+use testkit::{Setup, Transport, Tree, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::tls::{certified, with_tls};
 use super::{few_or_all, list_roots, status};
+use crate::harness::message::initialize;
 use crate::harness::{ToolSet, becomes, program};
 use crate::workspace::Workspace;
 
@@ -32,7 +33,12 @@ pub(super) async fn connect(from: impl Into<IpAddr>, to: SocketAddr) -> TcpStrea
 
 /// A request that is let in, and leaves its connection open.
 fn call(headers: &str) -> String {
-    let body = list_roots().to_string();
+    with_body(headers, &list_roots())
+}
+
+/// A request with a body, which leaves its connection open.
+pub(super) fn with_body(headers: &str, body: &Value) -> String {
+    let body = body.to_string();
     format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
@@ -154,25 +160,75 @@ async fn an_address_beyond_its_share_is_told_so_and_others_are_served() {
     assert!(again.await, "its places are free again");
 }
 
+/// How a client keeps a connection.
+#[derive(Debug, Clone, Copy)]
+enum Keeps {
+    Idle,
+    /// With a stream of a session that has nothing to say.
+    Listening,
+    /// With a request whose body does not end.
+    Sending,
+}
+
+async fn keep(from: [u8; 4], to: SocketAddr, how: Keeps) -> TcpStream {
+    let mut stream = connect(from, to).await;
+    match how {
+        Keeps::Idle => {
+            assert_eq!(status(&ask(&mut stream, &call("")).await), Some(200));
+        }
+        Keeps::Listening => {
+            let hello = with_body("", &initialize(&json!({})));
+            let greeting = ask(&mut stream, &hello).await;
+            let lines = greeting.lines();
+            let mut sessions = lines.filter(|line| line.starts_with("mcp-session-id:"));
+            let session = sessions.next().expect("a session");
+            let listen = format!(
+                "GET /mcp HTTP/1.1\r\nHost: localhost\r\n{session}\r\nAccept: text/event-stream\r\n\r\n"
+            );
+            assert_eq!(status(&ask(&mut stream, &listen).await), Some(200));
+        }
+        Keeps::Sending => {
+            assert_eq!(status(&ask(&mut stream, &call("")).await), Some(200));
+            let whole = call("");
+            let part = whole.get(..whole.len() - 5).unwrap();
+            stream.write_all(part.as_bytes()).await.unwrap();
+        }
+    }
+    stream
+}
+
+/// Tells whether the server has not closed a connection so far.
+fn is_open(stream: &TcpStream) -> bool {
+    let mut read = [0; 1024];
+    loop {
+        match stream.try_read(&mut read) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+        }
+    }
+}
+
 #[tokio::test]
 async fn two_addresses_that_hold_all_connections_make_room_for_a_third() {
-    let tree = Tree::new();
-    let setup = limited(Workspace::setup(&tree), 8).set("server.max_connections_per_address", 4);
-    let wire = setup.wire(Transport::Http).await;
-    let address = wire.http().address();
-    let mut held = Vec::new();
-    for from in [ATTACKER, OTHER].repeat(4) {
-        let mut stream = connect(from, address).await;
-        assert_eq!(status(&ask(&mut stream, &call("")).await), Some(200));
-        held.push(stream);
+    for how in [Keeps::Idle, Keeps::Listening, Keeps::Sending] {
+        let tree = Tree::new();
+        let setup = limited(Workspace::setup(&tree), 8)
+            .set("server.max_connections_per_address", 4)
+            .set("server.sessions", "on");
+        let wire = setup.wire(Transport::Http).await;
+        let address = wire.http().address();
+        let mut held = Vec::new();
+        for from in [ATTACKER, OTHER].repeat(4) {
+            held.push(keep(from, address, how).await);
+        }
+        let mut third = connect(THIRD, address).await;
+        let answer = ask(&mut third, &call("")).await;
+        assert_eq!(status(&answer), Some(200), "{how:?}: {answer}");
+        let open = async || held.iter().filter(|stream| is_open(stream)).count();
+        let one_left = becomes(async || open().await == 7).await;
+        assert!(one_left, "{how:?}: {} are open", open().await);
     }
-    let mut third = connect(THIRD, address).await;
-    assert_eq!(status(&ask(&mut third, &call("")).await), Some(200));
-    let mut served = 0;
-    for stream in &mut held {
-        served += usize::from(status(&ask(stream, &call("")).await) == Some(200));
-    }
-    assert_eq!(served, 7, "one idle connection was closed");
 }
 
 #[tokio::test]
@@ -211,6 +267,21 @@ async fn a_new_connection_that_asks_nothing_is_closed_soon() {
     }
     // It asked in time and may be idle for longer.
     assert_eq!(status(&ask(&mut busy, &call("")).await), Some(200));
+}
+
+#[tokio::test]
+async fn a_handshake_that_does_not_end_is_closed_soon() {
+    let tree = Tree::new();
+    let (_, files) = certified();
+    let setup = with_tls(&tree, &files)
+        .set("server.handshake_timeout", 1)
+        .set("server.client_timeout", 600);
+    let wire = setup.wire(Transport::Http).await;
+    for sent in ["", "\u{16}\u{3}\u{1}"] {
+        let mut stream = connect(ATTACKER, wire.http().address()).await;
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        assert!(is_closed(stream).await, "{sent:?}");
+    }
 }
 
 #[tokio::test]
