@@ -24,8 +24,9 @@ const SHARE: usize = 3;
 /// the next client's one.
 const SMALL_BESIDE_OTHERS_PER_CORE: usize = 4;
 const SMALL_BESIDE_OTHERS_MIN: usize = 8;
-/// How long after another client's call a client counts as one of several.
-const COMPANY: Duration = Duration::from_secs(1);
+/// How long after another client's call a client counts as one of several. An agent thinks for some seconds between its calls,
+/// and its next one must not find a hundred calls of another client before it.
+const COMPANY: Duration = Duration::from_mins(1);
 
 /// The client of a call and the roots it works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,19 +89,19 @@ struct Company {
 
 impl Company {
     /// Notes who calls.
-    fn note(&mut self, client: &Arc<str>) {
+    fn note(&mut self, client: &Arc<str>, now: Instant) {
         let before = self.last.as_ref();
         if before == Some(client) {
             return;
         }
         if before.is_some() {
-            self.until = Some(Instant::now() + COMPANY);
+            self.until = Some(now + COMPANY);
         }
         self.last = Some(Arc::clone(client));
     }
 
-    fn is_there(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() < until)
+    fn is_there(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
     }
 }
 
@@ -191,7 +192,7 @@ impl CallSlots {
         let waiting = {
             // One lock for both steps: a slot freed between two locks would wake nobody.
             let mut calls = self.calls();
-            if calls.small.waiting > 0 && !calls.company.is_there() {
+            if calls.small.waiting > 0 && !calls.company.is_there(Instant::now()) {
                 // Those that waited beside others may be alone by now.
                 self.hand_out(&mut calls);
             }
@@ -217,7 +218,7 @@ impl CallSlots {
         turn: &Turn,
         weight: Weight,
     ) -> Option<CallSlot> {
-        calls.company.note(&turn.client);
+        calls.company.note(&turn.client, Instant::now());
         let may_run = self.may_run(calls, &turn.client, turn.roots, weight);
         may_run.then(|| self.slot(calls, turn.clone(), weight))
     }
@@ -246,7 +247,7 @@ impl CallSlots {
             Weight::Heavy => free.min(self.most_heavy().saturating_sub(calls.running.heavy)),
         };
         let share = match weight {
-            Weight::Small if calls.company.is_there() => {
+            Weight::Small if calls.company.is_there(Instant::now()) => {
                 free.saturating_mul(SHARE).min(self.small_beside_others)
             }
             Weight::Small | Weight::Heavy => free.saturating_mul(SHARE),

@@ -394,3 +394,20 @@ fn beside_others_a_client_has_few_small_calls_at_once_and_alone_most_slots() {
     drop((beside, heavy, other));
     assert_eq!(slots.counts(), (0, 0));
 }
+
+#[test]
+fn a_client_that_calls_now_and_then_is_company_all_the_time() {
+    let (greedy, rare): (Arc<str>, Arc<str>) = ("greedy".into(), "rare".into());
+    let begun = Instant::now();
+    let at = |seconds| begun + Duration::from_secs(seconds);
+    let mut company = Company::default();
+    (0..20).for_each(|second| company.note(&greedy, at(second)));
+    assert!(!company.is_there(at(20)), "it is alone");
+    for second in 20..200 {
+        let caller = if second % 20 == 0 { &rare } else { &greedy };
+        company.note(caller, at(second));
+        assert!(company.is_there(at(second)), "second {second}");
+    }
+    assert!(company.is_there(at(240)), "the last rare call was at 180");
+    assert!(!company.is_there(at(242)), "it is alone again");
+}
