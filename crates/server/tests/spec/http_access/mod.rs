@@ -10,6 +10,7 @@ mod audit_chain;
 mod bytes;
 mod clients;
 mod connections;
+mod flood;
 mod health;
 mod issuer;
 mod limits;
