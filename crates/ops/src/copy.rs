@@ -268,12 +268,16 @@ pub(crate) fn settle<T>(
     outcome
 }
 
-/// Removes a staged tree. Removals that take long are left to a separate thread, so that the caller gets its answer.
+/// Removes a staged tree. Removals that take long are left to a separate thread, so that the caller gets its answer. While
+/// that thread has much to do, calls remove their own.
 fn discard(staging: HiddenTree, cancel: &Cancel) {
-    let patience = cancel.untiring().within(TAKING_BACK);
+    let (tireless, patience) = (cancel.untiring(), cancel.untiring().within(TAKING_BACK));
     let removed = staging.discard(&|| patience.check_and_give_way().is_err());
-    if matches!(removed, Err(sandbox::Error::Stopped)) {
-        staging.discard_later();
+    if matches!(removed, Err(sandbox::Error::Stopped))
+        && let Err(staging) = staging.discard_later()
+    {
+        // What stays is removed by the sweep at the next start.
+        let _ = staging.discard(&|| tireless.check_and_give_way().is_err());
     }
 }
 

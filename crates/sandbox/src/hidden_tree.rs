@@ -3,7 +3,7 @@
 //! No listing and no walk shows it to a client, and one rename makes it appear or vanish. `leftovers.rs` removes what a
 //! killed process leaves behind.
 
-use crate::background;
+use crate::background::BackgroundLine;
 use crate::change::{Change, OnExisting, rename_entry};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
@@ -21,6 +21,15 @@ use crate::{OnFault, Removal};
 
 /// The mode of a hidden directory: what is in it may be private.
 const PRIVATE: u32 = 0o700;
+/// How many trees may wait for the thread that removes them: each keeps two descriptors open.
+const WAITING_MAX: usize = 64;
+
+/// The trees that are removed without anybody waiting for it.
+static TAKE_BACK: BackgroundLine<HiddenTree> =
+    BackgroundLine::new("take-back", WAITING_MAX, |tree| {
+        // What stays is removed by the sweep at the next start.
+        drop(tree.discard(&|| false));
+    });
 
 /// A directory that has a temporary name.
 ///
@@ -207,10 +216,10 @@ impl HiddenTree {
         sync.finish_change(|| self.top.path().to_owned())
     }
 
-    /// Removes it with everything in it on a low-priority thread. If no thread can be started, the sweep at the next
-    /// start removes it.
-    pub fn discard_later(self) {
-        background::run("take-back", move || drop(self.discard(&|| false)));
+    /// Leaves its removal to the low-priority thread that does so for one tree after the other. Gives it back if too many
+    /// wait for that already.
+    pub fn discard_later(self) -> std::result::Result<(), Box<HiddenTree>> {
+        TAKE_BACK.add(self).map_err(Box::new)
     }
 
     /// Removes it with all it holds, if it still has its temporary name.
