@@ -10,7 +10,7 @@ use sandbox::{
 
 use crate::consent::{Planned, files_below};
 use crate::context::{Cancel, Context};
-use crate::copy_tree::{Attributes, CopyTally, FileCopy};
+use crate::copy_tree::{Attributes, CopyTally, FileCopy, outwait_step};
 use crate::destination::{OnDirectory, TransferSource, check, parent_dir, target};
 use crate::edit_lock::{EditLock, LockKey};
 use crate::error::{Error, Result, TreeWork, Wanted};
@@ -382,6 +382,8 @@ impl Moving<'_, '_> {
     /// Copies a file, and tells how it was when it was opened.
     fn copy_file(&self, context: &Context) -> Result<(CopyTally, Metadata)> {
         let open = self.source.located.open_file()?;
+        // It is removed if it looks unchanged afterwards, so a change from now on has to show.
+        outwait_step(&open.metadata, || open.is_local(), self.cancel)?;
         // Synced whatever the process's durability setting, because the source is removed next.
         let change = self.copying().synced().with_more_parts();
         let staged = change.stage_moved(self.target, self.on_existing)?;
@@ -407,9 +409,9 @@ impl Moving<'_, '_> {
         let (Some(from), Some(to)) = (self.source.located.name(), self.target.name()) else {
             return Err(Error::RootProtected);
         };
-        let text = parent_dir(self.source.located, &change)?
-            .0
-            .read_link(from)?;
+        let (around, _) = parent_dir(self.source.located, &change)?;
+        outwait_step(&self.metadata, || around.is_local(), self.cancel)?;
+        let text = around.read_link(from)?;
         let (directory, made) = parent_dir(self.target, &change)?;
         match self.target.metadata() {
             Some(_) => change.replace_by_link(&directory, to, &text)?,

@@ -60,6 +60,12 @@ impl Dir {
     pub fn mode_of_copy(&self) -> Result<u32> {
         Ok(copied_mode(self.fd(), &self.metadata()?))
     }
+
+    /// Tells whether its file system is this machine's own, with times that move in steps of milliseconds.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        syscall::is_local_unchecked(self.fd())
+    }
 }
 
 impl Change {

@@ -46,6 +46,12 @@ impl OpenFile {
         Ok(OpenFile::new(file, self.metadata, self.path.clone()))
     }
 
+    /// Tells whether its file system is this machine's own, with times that move in steps of milliseconds.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        syscall::is_local_unchecked(self.file.as_fd())
+    }
+
     /// Tells whether nobody has it open for writing, by a descriptor or a mapping; no also if the kernel does not say.
     #[must_use]
     pub fn is_unwritten(&self) -> bool {

@@ -26,7 +26,7 @@ use crate::error::{Error, Result, Wanted};
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 
 pub(crate) use self::merge::merge;
-pub(crate) use self::record::{CopyRecord, below};
+pub(crate) use self::record::{CopyRecord, below, outwait_step};
 pub(crate) use self::settle::{dress, prune};
 
 /// How much a unit copies at least before it hands back the rest of its batch.
@@ -315,7 +315,8 @@ impl CopyJob {
                 return Ok(None);
             }
             self.make_way(&group.destination, &file.name)?;
-            noted = Some((path, part, CopyStamp::of(&open.metadata)));
+            let stamp = record.stamp(&open.metadata, || open.is_local(), &self.cancel)?;
+            noted = Some((path, part, stamp));
         }
         let staged = self.change.stage_hidden(&group.destination, &file.name)?;
         let copy = FileCopy::begin(staged, open, self.options.attributes)?;
@@ -364,12 +365,28 @@ impl CopyJob {
         }
     }
 
-    /// Notes a directory or a link.
-    fn note(&self, directory: &Dir, name: &Name, metadata: &Metadata) {
+    /// Notes a directory, which is copied to another one.
+    fn note_dir(&self, directory: &Dir, name: &Name, metadata: &Metadata) {
         if let Some(record) = self.record() {
             let path = self.below_top(directory, name);
-            record.note(&path, CopiedPart::Entry, CopyStamp::of(metadata));
+            record.note(&path, CopiedPart::Entry, CopyStamp::uncertain(metadata));
         }
+    }
+
+    /// Notes a link of `source` before it is read.
+    fn note_link(
+        &self,
+        source: &Dir,
+        directory: &Dir,
+        name: &Name,
+        metadata: &Metadata,
+    ) -> Result<()> {
+        if let Some(record) = self.record() {
+            let path = self.below_top(directory, name);
+            let stamp = record.stamp(metadata, || source.is_local(), &self.cancel)?;
+            record.note(&path, CopiedPart::Entry, stamp);
+        }
+        Ok(())
     }
 
     fn record(&self) -> Option<&CopyRecord> {

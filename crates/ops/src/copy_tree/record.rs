@@ -3,13 +3,21 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sandbox::{Metadata, Time};
 
+use crate::context::Cancel;
+use crate::error::Result;
+use crate::pool;
+
 /// Two changes within this time may leave the same timestamps, because the clock of file systems moves in steps.
-const CLOCK_STEP_NANOSECONDS: i128 = 20_000_000;
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+/// The same where the file system is not this machine's own: some have steps of two seconds.
+const COARSE_STEP: Duration = Duration::from_secs(2);
+/// How often to check whether the caller gave up during a pause.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Which of two things at one path is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +37,8 @@ pub(crate) struct CopyRecord {
     stamps: Mutex<HashMap<u128, Noted>>,
     hashes: [RandomState; 2],
     pass: AtomicU32,
+    /// When the second pass began.
+    repeated: OnceLock<Instant>,
 }
 
 /// The state of an entry when it was opened to be copied.
@@ -40,13 +50,11 @@ pub(crate) struct CopyStamp {
 }
 
 impl CopyStamp {
-    /// Takes the stamp of something that was looked at just now, before it is read.
-    pub(crate) fn of(metadata: &Metadata) -> CopyStamp {
-        let metadata = *metadata;
-        let age = now().saturating_sub(nanoseconds(metadata.changed));
+    /// The stamp of a directory, whose times do not matter.
+    pub(crate) fn uncertain(metadata: &Metadata) -> CopyStamp {
         CopyStamp {
-            metadata,
-            is_certain: age > CLOCK_STEP_NANOSECONDS,
+            metadata: *metadata,
+            is_certain: false,
         }
     }
 
@@ -63,6 +71,56 @@ impl CopyStamp {
     }
 }
 
+/// Something whose times may not show the next change.
+#[derive(Debug, Clone, Copy)]
+struct Fresh {
+    /// For how long still.
+    left: Duration,
+    /// Its times are in the future, so that they do not tell when it was changed.
+    is_ahead: bool,
+}
+
+/// Looks at the time of the last change of something.
+fn freshness(seen: &Metadata, is_local: impl FnOnce() -> bool) -> Option<Fresh> {
+    let age = now().saturating_sub(nanoseconds(seen.changed));
+    let nanoseconds_of = |step: Duration| step.as_nanos() as i128;
+    if age > nanoseconds_of(COARSE_STEP) {
+        return None;
+    }
+    let step = if is_local() { CLOCK_STEP } else { COARSE_STEP };
+    let left = match u64::try_from(age) {
+        Ok(age) => step.checked_sub(Duration::from_nanos(age))?,
+        Err(_) => step,
+    };
+    Some(Fresh {
+        left,
+        is_ahead: age < 0,
+    })
+}
+
+/// Waits before something is read until every change after that would show in its times, if it has just been changed.
+pub(crate) fn outwait_step(
+    seen: &Metadata,
+    is_local: impl FnOnce() -> bool,
+    cancel: &Cancel,
+) -> Result<()> {
+    freshness(seen, is_local).map_or(Ok(()), |fresh| pause(fresh.left, cancel))
+}
+
+/// Waits a little longer than `left`, unless the caller gives up.
+fn pause(left: Duration, cancel: &Cancel) -> Result<()> {
+    let until = Instant::now() + left;
+    let _aside = pool::step_aside(cancel);
+    loop {
+        cancel.check()?;
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+}
+
 #[derive(Debug)]
 struct Noted {
     stamp: CopyStamp,
@@ -73,6 +131,35 @@ impl CopyRecord {
     /// Begins another pass through the source: entries that it does not meet are gone.
     pub(crate) fn begin_pass(&self) {
         self.pass.fetch_add(1, Ordering::Relaxed);
+        self.repeated.get_or_init(Instant::now);
+    }
+
+    /// Takes the stamp of something that was looked at just now, before it is read.
+    ///
+    /// From the second pass on only other programs can change it, and what was copied is removed afterwards: a fresh one is
+    /// read when every later change would show. Times in the future are outwaited once, from the beginning of the pass.
+    pub(crate) fn stamp(
+        &self,
+        seen: &Metadata,
+        is_local: impl FnOnce() -> bool,
+        cancel: &Cancel,
+    ) -> Result<CopyStamp> {
+        let stamp = |is_certain| CopyStamp {
+            metadata: *seen,
+            is_certain,
+        };
+        let Some(fresh) = freshness(seen, is_local) else {
+            return Ok(stamp(true));
+        };
+        let Some(begun) = self.repeated.get() else {
+            return Ok(stamp(false));
+        };
+        let left = match fresh.is_ahead {
+            true => fresh.left.saturating_sub(begun.elapsed()),
+            false => fresh.left,
+        };
+        pause(left, cancel)?;
+        Ok(stamp(true))
     }
 
     /// Notes what was copied.
@@ -95,7 +182,10 @@ impl CopyRecord {
     pub(crate) fn verifies(&self, path: &[u8], now: &Metadata) -> bool {
         let stamps = self.lock();
         let noted = stamps.get(&self.key(path, CopiedPart::Entry));
-        noted.is_some_and(|noted| noted.stamp.is_of(now))
+        // What is in a directory has stamps of its own.
+        noted.is_some_and(|noted| {
+            (noted.stamp.is_certain || now.is_directory()) && noted.stamp.is_of(now)
+        })
     }
 
     /// Tells whether an entry was met in this pass.
@@ -205,9 +295,54 @@ mod tests {
             },
             ..seen
         };
-        record.note(b"a", CopiedPart::Entry, CopyStamp::of(&just_now));
+        let cancel = Cancel::never();
+        let stamp = || record.stamp(&just_now, || true, &cancel).unwrap();
+        record.note(b"a", CopiedPart::Entry, stamp());
         assert!(!record.has(b"a", CopiedPart::Entry, &just_now));
-        assert!(record.verifies(b"a", &just_now));
+        assert!(!record.verifies(b"a", &just_now), "nor is it removed");
+        record.begin_pass();
+        record.note(b"a", CopiedPart::Entry, stamp());
+        assert!(record.verifies(b"a", &just_now), "its step was outwaited");
+    }
+
+    #[test]
+    fn a_change_after_the_second_look_always_shows() {
+        let tree = Tree::new();
+        let record = CopyRecord::default();
+        record.begin_pass();
+        for round in 0..30 {
+            let name = format!("{round}");
+            tree.file(&name, "one");
+            let seen = look(&tree, &name);
+            let stamp = record.stamp(&seen, || true, &Cancel::never()).unwrap();
+            record.note(name.as_bytes(), CopiedPart::Entry, stamp);
+            tree.file(&name, "two");
+            assert!(!record.verifies(name.as_bytes(), &look(&tree, &name)));
+        }
+    }
+
+    #[test]
+    fn a_single_file_is_read_when_later_changes_show() {
+        let tree = Tree::new();
+        for round in 0..30 {
+            let name = format!("{round}");
+            tree.file(&name, "one");
+            let seen = look(&tree, &name);
+            outwait_step(&seen, || true, &Cancel::never()).unwrap();
+            tree.file(&name, "two");
+            assert!(!look(&tree, &name).same_state(&seen));
+        }
+    }
+
+    #[test]
+    fn a_caller_that_gives_up_is_not_kept_waiting() {
+        let tree = Tree::new();
+        tree.file("a", "one");
+        let seen = look(&tree, "a");
+        let cancel = Cancel::never();
+        cancel.cancel();
+        let waited = outwait_step(&seen, || false, &cancel);
+        assert!(waited.is_err(), "two seconds are not over");
     }
 
     #[test]

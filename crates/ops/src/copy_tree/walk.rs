@@ -118,7 +118,7 @@ impl CopyWalk {
             Some(WalkEvent::Entered(item, dir)) => {
                 let metadata = dir.metadata()?;
                 let destination = self.destination()?;
-                self.job.note(&destination, &item.name, &metadata);
+                self.job.note_dir(&destination, &item.name, &metadata);
                 self.enter(&item.name, &dir, builder)
             }
             // It vanished or changed its kind since it was listed.
@@ -219,7 +219,8 @@ impl CopyWalk {
             // It vanished or changed its kind since it was listed.
             return Ok(());
         };
-        job.note(&self.destination()?, &item.name, metadata);
+        let directory = self.destination()?;
+        job.note_link(&item.dir, &directory, &item.name, metadata)?;
         match link.link_target()? {
             LinkTarget::Outside if job.options.on_skip == super::OnSkip::Fail => {
                 Err(link.leads_outside().into())
