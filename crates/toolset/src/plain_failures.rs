@@ -3,14 +3,19 @@
 use ops::ErrorKind;
 use serde_json::json;
 
+use crate::admission::LATER_MS;
 use crate::contract::{Failure, Worded};
 
 /// Words of calls that were stopped, for sets that have no others.
-pub(crate) const NO_ROOM: &str =
-    "Replies that were not read yet take too much memory; read them and try again";
-/// See [`NO_ROOM`].
+pub(crate) fn no_room() -> String {
+    format!(
+        "Replies that were not read yet take too much memory; read them and try again in {LATER_MS} ms"
+    )
+}
+
+/// See [`no_room`].
 pub(crate) const TIMED_OUT: &str = "The call took longer than its time limit and was stopped";
-/// See [`NO_ROOM`].
+/// See [`no_room`].
 pub(crate) const CANCELLED: &str = "The call was cancelled";
 
 /// A failure as one text.

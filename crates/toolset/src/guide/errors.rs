@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::prompts;
 use super::request_directory::RequestDirectory;
 use super::tool::GuideTool;
+use crate::admission::LATER_MS;
 use crate::confirm::not_confirmed_words;
 use crate::contract::{
     CallSubject, Contract, Failure, FailureText, LEFT_RUNNING, SUSPENDED, UNRECORDABLE, Worded,
@@ -304,7 +305,9 @@ fn instruction(failure: &Failure, tool: &str) -> String {
             format!("Wait {retry_after_ms} ms and call again.")
         }
         Failure::Operation(ops::Error::NoRoom { .. }) => {
-            "Read the replies and complete the uploads in progress, then call again.".to_owned()
+            format!(
+                "Read the replies and complete the uploads in progress, wait {LATER_MS} ms, and call again."
+            )
         }
         Failure::Operation(ops::Error::Timeout) => "Call again with less at once.".to_owned(),
         _ => "Call again later; if it happens again, tell the operator of this server.".to_owned(),
@@ -561,6 +564,7 @@ mod tests {
                 reason: "x".to_owned(),
             }),
             Failure::Operation(ops::Error::Timeout),
+            Failure::Operation(ops::Error::NoRoom { bytes: 1 }),
             Failure::RateLimited { retry_after_ms: 5 },
             Failure::Internal {
                 reason: "secret".to_owned(),

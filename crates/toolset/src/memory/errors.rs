@@ -348,7 +348,7 @@ fn circumstance_message(error: &Error, path: &str) -> String {
         }
         Error::Changed { .. } => format!("Changed meanwhile: {path}: {CHANGED_WORDS}"),
         Error::Stale { .. } => format!("Changed meanwhile: {path}: {STALE_WORDS}"),
-        Error::NoRoom { .. } => plain_failures::NO_ROOM.to_owned(),
+        Error::NoRoom { .. } => plain_failures::no_room(),
         Error::Timeout => plain_failures::TIMED_OUT.to_owned(),
         Error::Cancelled => plain_failures::CANCELLED.to_owned(),
         Error::Io {
@@ -447,6 +447,10 @@ mod tests {
             let object = worded("view", &["a.md"], Failure::Operation(error));
             assert_eq!(object["code"], code);
         }
+        let full = Failure::Operation(Error::NoRoom { bytes: 1 });
+        let full = worded("view", &["a.md"], full);
+        let message = full["message"].as_str().unwrap();
+        assert!(message.ends_with("try again in 1000 ms"), "{full}");
         let often = Failure::RateLimited { retry_after_ms: 2 };
         assert_eq!(
             worded("view", &["a.md"], often),

@@ -187,6 +187,7 @@ fn own_message(error: &Error, path: &str) -> String {
         Error::Unfinished { done, cause } => {
             format!("Error: {}", unfinished_words(done, &cause.to_string()))
         }
+        Error::NoRoom { .. } => format!("Error: {}", plain_failures::no_room()),
         Error::Timeout => "Error: The call took longer than its time limit".to_owned(),
         Error::Cancelled => "Error: The call was cancelled".to_owned(),
         other => format!("Error: {other}"),
@@ -236,4 +237,16 @@ fn last(subject: &CallSubject) -> String {
 
 fn old(subject: &CallSubject) -> String {
     subject.found.paths().into_iter().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_room_is_told_when_to_try_again() {
+        let full = Failure::Operation(Error::NoRoom { bytes: 1 });
+        let told = MemoryTool.word(&full, &CallSubject::default()).message;
+        assert!(told.ends_with("try again in 1000 ms"), "{told}");
+    }
 }

@@ -206,7 +206,7 @@ fn own_message(error: &Error, path: &str) -> String {
         Error::Unsynced { reason, .. } => format!("{path}: {}", unsynced_words(reason)),
         Error::Changed { .. } => format!("{path}: {CHANGED_WORDS}"),
         Error::Unfinished { done, cause } => unfinished_words(done, &cause.to_string()),
-        Error::NoRoom { .. } => plain_failures::NO_ROOM.to_owned(),
+        Error::NoRoom { .. } => plain_failures::no_room(),
         Error::Timeout => plain_failures::TIMED_OUT.to_owned(),
         Error::Cancelled => plain_failures::CANCELLED.to_owned(),
         Error::Io {
@@ -282,4 +282,16 @@ fn last_path(subject: &CallSubject) -> String {
     let hosts = subject.hosts.as_ref();
     let hosts = hosts.and_then(|hosts| hosts.paths.get(1));
     hosts.cloned().unwrap_or_else(|| first_path(subject))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_room_is_told_when_to_try_again() {
+        let full = Failure::Operation(Error::NoRoom { bytes: 1 });
+        let told = Reference.word(&full, &CallSubject::default()).message;
+        assert!(told.ends_with("try again in 1000 ms"), "{told}");
+    }
 }
