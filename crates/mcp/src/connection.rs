@@ -33,6 +33,11 @@ pub trait Outbox: fmt::Debug + Send + Sync {
 
     /// Sends a message; returns whether there is still a reader.
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
+
+    /// How many bytes a reply that is sent next has around it on the wire.
+    fn frame(&self) -> usize {
+        0
+    }
 }
 
 /// For requests that get nothing but their reply.

@@ -24,6 +24,10 @@ pub struct MessageStream {
     reading: Option<Reading>,
     /// Whether content could not be read to its end.
     has_failed: bool,
+    /// Content that is still in its file, if it has any, and the bytes of the whole message with it.
+    streamed: Option<(Arc<StreamedContent>, usize)>,
+    /// The bytes that were taken.
+    taken: usize,
 }
 
 /// Content that is being read.
@@ -48,9 +52,17 @@ impl MessageStream {
     #[must_use]
     pub fn new(message: ReplyMessage, held: Option<Reserved>) -> MessageStream {
         let length = message.is_in_memory().then(|| message.len() as u64);
+        let bytes = message.len();
+        let pieces = message.into_pieces();
+        let streamed = pieces.iter().find_map(|piece| match piece {
+            MessagePiece::Content(content) => Some((Arc::clone(content), bytes)),
+            MessagePiece::Bytes(_) | MessagePiece::End { .. } => None,
+        });
         MessageStream {
             length,
-            pieces: message.into_pieces(),
+            pieces,
+            streamed,
+            taken: 0,
             held,
             reading: None,
             has_failed: false,
@@ -76,6 +88,14 @@ impl MessageStream {
 
     /// The next bytes; `None` at the end.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let next = self.poll_piece(context);
+        if let Poll::Ready(Some(bytes)) = &next {
+            self.taken += bytes.len();
+        }
+        next
+    }
+
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Some(reading) = &mut self.reading {
                 let piece = match reading.piece.as_mut().poll(context) {
@@ -121,6 +141,16 @@ impl MessageStream {
         let written = bytes.len() as u64;
         self.length = self.length.map(|left| left.saturating_sub(written));
         held_bytes(bytes, self.held.take_if(|_| self.pieces.is_empty()))
+    }
+}
+
+impl Drop for MessageStream {
+    /// The line of the call has the size that the reply should have had.
+    fn drop(&mut self) {
+        let is_cut = self.has_failed || !self.is_at_end();
+        if let Some((content, bytes)) = self.streamed.take().filter(|_| is_cut) {
+            content.was_cut(self.taken, bytes, self.has_failed);
+        }
     }
 }
 

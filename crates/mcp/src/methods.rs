@@ -11,7 +11,9 @@ use toolset::prompts::GET;
 use toolset::resources::{COMPLETE, DIRECTORY_READ, READ, SUBSCRIBE};
 use toolset::{Answers, AskBy, CallOutcome, Caller, Encoded, Encoder, ReplyMessage};
 
-use crate::connection::{BegunSubscriptions, Connection, RequestClient, RequestContext, Response};
+use crate::connection::{
+    BegunSubscriptions, Connection, Outbox, RequestClient, RequestContext, Response,
+};
 use crate::message::{LISTEN, Params, Request};
 use crate::resources::unknown_method;
 use crate::result::{self, Links, Wording};
@@ -154,6 +156,7 @@ impl AgreedRequest<'_> {
         let (id, wording) = (self.id, self.agreed.wording());
         let links = self.agreed.links();
         let server = self.context.server.clone();
+        let outbox = Arc::clone(&self.context.outbox);
         let narrowed = self.context.connection.narrowed(server.service()).await;
         let caller = Caller {
             narrowed,
@@ -164,6 +167,7 @@ impl AgreedRequest<'_> {
             id: Cow::Borrowed(id),
             wording,
             links,
+            outbox: Some(&*outbox),
         };
         let called = service.call_encoded(&name, arguments, &caller, &encoder);
         let Some(Encoded { message, .. }) = called.await else {
@@ -268,6 +272,8 @@ struct ToolEncoder<'call> {
     id: Cow<'call, RequestId>,
     wording: Wording,
     links: Links,
+    /// How the reply is sent.
+    outbox: Option<&'call dyn Outbox>,
 }
 
 impl Encoder for ToolEncoder<'_> {
@@ -282,11 +288,16 @@ impl Encoder for ToolEncoder<'_> {
         }
     }
 
+    fn frame(&self) -> usize {
+        self.outbox.map_or(0, Outbox::frame)
+    }
+
     fn apart(&self) -> Box<dyn Encoder> {
         Box::new(ToolEncoder {
             id: Cow::Owned(RequestId::clone(&self.id)),
             wording: self.wording,
             links: self.links,
+            outbox: None,
         })
     }
 }

@@ -3,6 +3,7 @@
 //! `toolset` decides what a resource is and who may read it, and handles it like every call.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::Serialize;
@@ -14,6 +15,7 @@ use toolset::{
     Service, shortened,
 };
 
+use crate::connection::Outbox;
 use crate::message::Params;
 use crate::methods::{AgreedRequest, HeldMessage, invalid_params};
 use crate::result::{self, Lifetime, Wording};
@@ -162,15 +164,19 @@ impl AgreedRequest<'_> {
     ) -> Result<HeldMessage, ErrorData> {
         let (id, wording) = (self.id, self.agreed.wording());
         let service = self.context.server.service().clone();
+        let outbox = Arc::clone(&self.context.outbox);
         let caller = self.caller(params)?;
         let encoder = MethodEncoder {
             id: Cow::Borrowed(id),
             wording,
             lifetime,
             uri: uri.as_deref().map(Cow::Borrowed),
+            outbox: Some(&*outbox),
         };
         let called = service.call_method(method, root, arguments, &caller, &encoder);
-        let Encoded { outcome, message } = called.await.ok_or_else(|| unknown_method(method))?;
+        let Encoded {
+            outcome, message, ..
+        } = called.await.ok_or_else(|| unknown_method(method))?;
         if let CallOutcome::Refused(failure) = outcome {
             return Err(error(&failure, uri.as_deref(), wording));
         }
@@ -208,6 +214,8 @@ struct MethodEncoder<'call> {
     wording: Wording,
     lifetime: Option<Lifetime>,
     uri: Option<Cow<'call, str>>,
+    /// How the reply is sent.
+    outbox: Option<&'call dyn Outbox>,
 }
 
 impl Encoder for MethodEncoder<'_> {
@@ -224,6 +232,10 @@ impl Encoder for MethodEncoder<'_> {
         }
     }
 
+    fn frame(&self) -> usize {
+        self.outbox.map_or(0, Outbox::frame)
+    }
+
     fn apart(&self) -> Box<dyn Encoder> {
         let uri = self.uri.as_deref();
         Box::new(MethodEncoder {
@@ -231,6 +243,7 @@ impl Encoder for MethodEncoder<'_> {
             wording: self.wording,
             lifetime: self.lifetime,
             uri: uri.map(|uri| Cow::Owned(uri.to_owned())),
+            outbox: None,
         })
     }
 }

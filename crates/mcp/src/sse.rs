@@ -1,7 +1,7 @@
 //! Server-sent events: how messages are written in a stream, and the streams of a session, which keep what they sent.
 
 use std::collections::VecDeque;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -185,6 +185,8 @@ struct StreamState {
     reader: Option<u64>,
     /// How many readers there were.
     readers: u64,
+    /// The bytes of the event that told the client how to come back.
+    invitation: usize,
     waker: Option<Waker>,
 }
 
@@ -201,7 +203,9 @@ impl Stream {
 
     /// Sends an empty event that tells the client how to come back.
     pub(crate) fn invite_back(&self) {
+        let invitation = DATA.len() + self.lock().tail(self.name, Some(RETRY_MS)).len();
         self.add(Vec::new().into(), Some(RETRY_MS), None);
+        self.lock().invitation = invitation;
     }
 
     /// Sends a message, with its room in the budget if it is large. Returns whether the stream is still open.
@@ -214,16 +218,7 @@ impl Stream {
         if state.ended_at.is_some() {
             return false;
         }
-        let id = EventId {
-            number: state.first + state.events.len() as u64,
-            stream: self.name,
-        };
-        let mut tail = format!("\nid: {id}\n");
-        if let Some(retry) = retry {
-            // Writing to a string does not fail.
-            let _ = writeln!(tail, "retry: {retry}");
-        }
-        tail.push('\n');
+        let tail = state.tail(self.name, retry);
         let event = Event::new(message, &tail, held);
         state.kept.add(&event);
         state.events.push_back(event);
@@ -288,6 +283,16 @@ impl Stream {
 }
 
 impl StreamState {
+    /// What follows the message of the next event.
+    fn tail(&self, stream: Option<u64>, retry: Option<u32>) -> String {
+        let id = EventId {
+            number: self.first + self.events.len() as u64,
+            stream,
+        };
+        let retry = retry.map_or_else(String::new, |retry| format!("retry: {retry}\n"));
+        format!("\nid: {id}\n{retry}\n")
+    }
+
     /// Takes the next event. A large reply is taken out, with all that was read before it.
     fn next_event(&mut self) -> Option<Taken> {
         let index = usize::try_from(self.unread.checked_sub(self.first)?).ok()?;
@@ -356,6 +361,12 @@ impl Outbox for Stream {
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         let is_open = self.push(message, None);
         Box::pin(std::future::ready(is_open))
+    }
+
+    /// The event of the reply, and the one before it that told the client how to come back.
+    fn frame(&self) -> usize {
+        let state = self.lock();
+        state.invitation + DATA.len() + state.tail(self.name, None).len()
     }
 }
 

@@ -49,6 +49,22 @@ impl StreamedContent {
         self.json_bytes
     }
 
+    /// Tells the operator that a reply with it was not sent as it was logged: `sent` bytes of `whole`.
+    pub fn was_cut(&self, sent: usize, whole: usize, has_changed: bool) {
+        let reason = match has_changed {
+            true => "the file changed or did not answer while it was sent, and its reply says so",
+            false => "the client hung up",
+        };
+        tracing::warn!(
+            path = self.text.path(),
+            client = self.text.client(),
+            response_size = sent,
+            logged_size = whole,
+            reason,
+            "a reply was cut"
+        );
+    }
+
     /// A piece of it as the inside of a JSON string; `None` behind the last one.
     ///
     /// # Errors
@@ -64,9 +80,6 @@ impl StreamedContent {
             piece.map(|piece| piece.map(|text| escaped(&text)))
         });
         let Ok(Some(Ok(piece))) = tokio::time::timeout(PATIENCE, read).await else {
-            tracing::warn!(
-                "a file changed or did not answer while it was sent, and its reply says so"
-            );
             return Err(escaped(self.changed));
         };
         Ok(piece)

@@ -53,6 +53,18 @@ impl LargeText {
         &self.turn
     }
 
+    /// Its resolved path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.open.path
+    }
+
+    /// Whose call it is read for.
+    #[must_use]
+    pub fn client(&self) -> &str {
+        self.turn.client()
+    }
+
     /// Reads a piece again; `None` behind the last one.
     ///
     /// # Errors

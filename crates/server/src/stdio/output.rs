@@ -109,6 +109,11 @@ impl Outbox for Output {
     fn send(&self, message: Vec<u8>) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         Box::pin(Output::send(self, message, None))
     }
+
+    /// The end of the line.
+    fn frame(&self) -> usize {
+        1
+    }
 }
 
 #[cfg(test)]

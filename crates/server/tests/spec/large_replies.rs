@@ -57,6 +57,9 @@ async fn a_large_file_of_the_memory_is_sent_from_its_file() {
         let idle = wire.memory().peak;
         let reply = viewed(&mut wire, transport, "large").await;
         let peak = wire.memory().peak;
+        let line = wire.logged(|line| line["path"] == "large").await;
+        let newline = usize::from(transport == Transport::Stdio);
+        assert_eq!(line["response_size"], reply.len() + newline, "{line}");
         said(&format!(
             "view of {} MB over {transport:?}: idle {} MiB, peak {} MiB",
             text.len() / 1_000_000,
@@ -110,8 +113,9 @@ async fn a_small_and_a_large_file_look_the_same() {
     }
 }
 
-/// Asks for the large file, lets it change once the reply has begun, and reads the rest of the reply.
-async fn reply_beside(address: SocketAddr, change: impl FnOnce()) -> Value {
+/// Asks for the large file, lets it change once the reply has begun, and reads the rest of the reply; also tells how many
+/// bytes the body has.
+async fn reply_beside(address: SocketAddr, change: impl FnOnce()) -> (Value, usize) {
     let body = tool_call(1, "view", &json!({"path": "large"})).to_string();
     let request = format!(
         "POST /mcp/memory HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
@@ -124,8 +128,8 @@ async fn reply_beside(address: SocketAddr, change: impl FnOnce()) -> Value {
     stream.read_exact(&mut answer).await.unwrap();
     change();
     stream.read_to_end(&mut answer).await.unwrap();
-    let body = body_of(&answer);
-    parsed(&unchunked(body))
+    let body = unchunked(body_of(&answer));
+    (parsed(&body), body.len())
 }
 
 fn body_of(answer: &[u8]) -> &[u8] {
@@ -172,7 +176,12 @@ async fn a_file_that_changes_while_it_is_sent_is_cut_and_the_reply_says_so() {
     let overwrite = || tree.write("large", "AS IT IS!\n".repeat(3_000_000));
     let shrink = || tree.write("large", "as it");
     for change in [&overwrite as &dyn Fn(), &shrink] {
-        let reply = reply_beside(address, change).await;
+        let (reply, bytes) = reply_beside(address, change).await;
+        let is_cut =
+            |line: &Value| line["message"] == "a reply was cut" && line["response_size"] == bytes;
+        let line = server.logged(is_cut).await;
+        assert!(line["logged_size"].as_u64() > Some(bytes as u64), "{line}");
+        assert_eq!(line["path"], "large");
         let result = &reply["result"];
         assert_eq!(result["isError"], true);
         let shown = result["content"][0]["text"].as_str().unwrap();
@@ -182,7 +191,7 @@ async fn a_file_that_changes_while_it_is_sent_is_cut_and_the_reply_says_so() {
         tree.write("large", &text);
     }
     let append = || tree.append("large", line);
-    let reply = reply_beside(address, append).await;
+    let (reply, _) = reply_beside(address, append).await;
     let result = &reply["result"];
     assert_eq!(
         result["isError"], false,
@@ -194,9 +203,9 @@ async fn a_file_that_changes_while_it_is_sent_is_cut_and_the_reply_says_so() {
         rename(&tree.join("new"), &tree.join("large"));
     };
     tree.write("large", &text);
-    let result = reply_beside(address, replace).await;
+    let (reply, _) = reply_beside(address, replace).await;
     assert_eq!(
-        result["result"]["isError"], false,
+        reply["result"]["isError"], false,
         "the old file is still open"
     );
 }

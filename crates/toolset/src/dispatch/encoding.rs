@@ -14,7 +14,12 @@ pub trait Encoder: Send + Sync {
     /// The message of an outcome. What is large is moved into it.
     fn encode(&self, outcome: &mut CallOutcome) -> ReplyMessage;
 
-    /// The same encoder for another thread.
+    /// How many bytes go over the wire beside the message: the event or the line that it is sent as.
+    fn frame(&self) -> usize {
+        0
+    }
+
+    /// The same encoder for another thread. It need not know about the frame.
     fn apart(&self) -> Box<dyn Encoder>;
 }
 
@@ -38,13 +43,19 @@ pub struct Encoded {
     pub outcome: CallOutcome,
     /// The message; empty if none was wanted.
     pub message: ReplyMessage,
+    /// How many bytes are sent around the message.
+    frame: usize,
 }
 
 impl Encoded {
     /// Makes the message on this thread.
     pub(super) fn here(mut outcome: CallOutcome, encoder: &dyn Encoder) -> Encoded {
         let message = encoder.encode(&mut outcome);
-        Encoded { outcome, message }
+        Encoded {
+            outcome,
+            message,
+            frame: encoder.frame(),
+        }
     }
 
     /// Makes the message on the thread that its size calls for.
@@ -60,17 +71,21 @@ impl Encoded {
         if !is_large {
             return Ok(Encoded::here(outcome, encoder));
         }
-        let encoder = encoder.apart();
-        let work = move || Encoded::here(outcome, &*encoder).without_reply();
+        let apart = encoder.apart();
+        let work = move || Encoded::here(outcome, &*apart).without_reply();
         let encoded = in_heavy_turn(client, work).await;
-        encoded.ok_or_else(|| crashed(None))
+        let encoded = encoded.ok_or_else(|| crashed(None))?;
+        Ok(Encoded {
+            frame: encoder.frame(),
+            ..encoded
+        })
     }
 
     /// How many bytes go over the wire, or about how many would.
     pub(super) fn size(&self) -> usize {
         match self.message.len() {
             0 => self.outcome.size(),
-            length => length,
+            length => length + self.frame,
         }
     }
 

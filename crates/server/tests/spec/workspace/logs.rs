@@ -3,7 +3,7 @@
 use testkit::{Transport, Tree, Value, json};
 
 use super::Workspace;
-use crate::harness::message::tool_call;
+use crate::harness::message::{initialize, tool_call};
 use crate::harness::{ToolSet, is_iso_8601, program};
 
 #[tokio::test]
@@ -338,4 +338,41 @@ async fn workspace_the_response_size_is_what_goes_over_the_wire() {
         let line = server.logged(|line| line["path"] == path).await;
         assert_eq!(line["response_size"], reply.body.len(), "{line} {reply:?}");
     }
+}
+
+#[tokio::test]
+async fn workspace_the_response_size_has_the_event_of_a_session() {
+    let tree = Tree::new().file("f", "quotes \" and\nlines\n");
+    let setup = Workspace::setup(&tree).set("server.sessions", "on");
+    let server = setup.start(Transport::Http).await;
+    let greeting = initialize(&json!({}));
+    let greeted = server.http().post("/mcp", &[], &greeting).await;
+    let session = greeted.header("mcp-session-id").unwrap().to_owned();
+    for (number, path) in [(7, "f"), (8, "gone")] {
+        let call = tool_call(
+            number,
+            "read_file",
+            &json!({"root": "workspace", "path": path}),
+        );
+        let headers = [("mcp-session-id", &*session)];
+        let reply = server.http().post("/mcp", &headers, &call).await;
+        let is_event = reply
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/event-stream"));
+        assert!(is_event, "{reply:?}");
+        let line = server.logged(|line| line["path"] == path).await;
+        assert_eq!(line["response_size"], reply.body.len(), "{line} {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn workspace_the_response_size_has_the_end_of_the_line() {
+    let tree = Tree::new().file("f", "quotes \" and\nlines\n");
+    let mut wire = Workspace::setup(&tree).wire(Transport::Stdio).await;
+    wire.request(&initialize(&json!({}))).await;
+    let call = tool_call(7, "read_file", &json!({"root": "workspace", "path": "f"}));
+    wire.send(&call.to_string()).await;
+    let reply = wire.next().await.expect("a reply");
+    let line = wire.logged(|line| line["path"] == "f").await;
+    assert_eq!(line["response_size"], reply.len() + 1, "{line} {reply}");
 }
