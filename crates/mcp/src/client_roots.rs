@@ -108,15 +108,12 @@ fn uris(answer: &Value) -> Option<Vec<String>> {
     Some(uris.map(str::to_owned).collect())
 }
 
-/// Reads directories, which may block.
-async fn narrowed(service: &Service, uris: &Arc<[String]>) -> Option<Arc<HostDirectories>> {
-    let (service, uris) = (service.clone(), Arc::clone(uris));
-    let named = uris.len();
-    let narrowed = tokio::task::spawn_blocking(move || service.narrowed(&uris)).await;
-    let narrowed = narrowed.ok().flatten();
+/// The client's directories that are served.
+async fn narrowed(service: &Service, uris: &[String]) -> Option<Arc<HostDirectories>> {
+    let narrowed = service.narrowed(uris).await;
     if narrowed.is_none() {
         tracing::warn!(
-            named,
+            named = uris.len(),
             "none of the client's directories is inside a served root, so all roots stay available"
         );
     }

@@ -26,6 +26,7 @@ use crate::fair_queue::{CallSlot, CallSlots, QueueFull, Turn};
 use crate::host_paths::{HostDirectories, HostRoots};
 use crate::rate::RateLimit;
 use crate::resources::SubscriptionCounts;
+use crate::root_turns::RootTurns;
 use crate::tool::{Definition, PlaceAccess, RootSource, RootUse, Weight};
 use crate::watch::WatchCounts;
 
@@ -57,6 +58,7 @@ pub struct Admission {
     subscriptions: Arc<SubscriptionCounts>,
     host_directories: Arc<HostDirectories>,
     confirmations: Arc<Confirmations>,
+    root_turns: Arc<RootTurns>,
 }
 
 impl Admission {
@@ -86,6 +88,7 @@ impl Admission {
             closing: CancellationToken::new(),
             watches: WatchCounts::of_tool(),
             subscriptions: Arc::default(),
+            root_turns: Arc::default(),
         })
     }
 
@@ -139,6 +142,11 @@ impl Admission {
             may_use.then(|| grant.root.current()).flatten()
         });
         HostRoots::new(directories, roots.collect())
+    }
+
+    /// Whose turn it is to look at a root outside of a call.
+    pub(crate) fn root_turns(&self) -> &RootTurns {
+        &self.root_turns
     }
 
     /// The watches that wait.
@@ -233,14 +241,18 @@ impl Admission {
         let places = subject.places.iter();
         let names = places.filter_map(|place| place.root.as_deref());
         let grants = names.filter_map(|name| self.named(name).ok());
-        let roots = grants.map(|grant| (grant.name.clone(), grant.root.current()));
-        let roots: Vec<_> = roots.collect();
-        // A mount that does not answer must block neither this thread nor the call.
-        let look = tokio::task::spawn_blocking(move || first_gone(roots));
-        match tokio::time::timeout(LOOK_MAX, look).await {
-            Ok(Ok(Some(root))) => Failure::RootGone { root },
-            _ => failure,
+        let until = tokio::time::Instant::now() + LOOK_MAX;
+        for grant in grants {
+            let Some(root) = grant.root.current() else {
+                return root_gone(grant);
+            };
+            // A mount that does not answer must block neither this thread nor the call.
+            let look = self.root_turns.look(&grant.name, move || root.is_removed());
+            if let Ok(Some(true)) = tokio::time::timeout_at(until, look).await {
+                return root_gone(grant);
+            }
         }
+        failure
     }
 
     /// Whose call it is and where it works. With a single root, there is no other root to keep free for the client.
@@ -519,13 +531,6 @@ pub(crate) fn crashed(panic: Option<&(dyn Any + Send)>) -> Failure {
 pub(crate) fn current_roots(grants: &[&RootGrant]) -> Result<Vec<Arc<Root>>, Failure> {
     let current = |grant: &&RootGrant| grant.root.current().ok_or_else(|| root_gone(grant));
     grants.iter().map(current).collect()
-}
-
-/// The first root whose directory was removed.
-fn first_gone(roots: Vec<(String, Option<Arc<Root>>)>) -> Option<String> {
-    let is_gone = |root: &Option<Arc<Root>>| root.as_ref().is_none_or(|root| root.is_removed());
-    let mut gone = roots.into_iter().filter(|(_, root)| is_gone(root));
-    gone.next().map(|(name, _)| name)
 }
 
 fn root_gone(grant: &RootGrant) -> Failure {

@@ -138,14 +138,22 @@ impl Service {
     }
 
     /// The directories that a client names as its roots (`roots/list`), limited to those inside served directories.
-    /// `None` means that nothing is narrowed. Reads directories, so it may block.
-    #[must_use]
-    pub fn narrowed(&self, uris: &[String]) -> Option<Arc<HostDirectories>> {
+    /// `None` means that nothing is narrowed. Reads directories, so it may have to wait for a file server.
+    pub async fn narrowed(&self, uris: &[String]) -> Option<Arc<HostDirectories>> {
         let admission = &self.inner.admission;
-        let narrowed = admission
-            .host_directories()
-            .narrowed(uris, admission.deployment());
-        narrowed.map(Arc::new)
+        let hosts = admission.host_directories();
+        let mut found = Vec::new();
+        for (root, named) in hosts.named_by_root(uris) {
+            let grant = admission.deployment().roots.get(root);
+            let Some((grant, open)) = grant.and_then(|grant| Some((grant, grant.root.current()?)))
+            else {
+                continue;
+            };
+            let turns = admission.root_turns();
+            let look = turns.look(&grant.name, move || named.directories(root, &open));
+            found.extend(look.await.into_iter().flatten());
+        }
+        hosts.narrowed_to(found).map(Arc::new)
     }
 
     /// Waits until no call runs. Used at shutdown, when none can begin: calls whose clients hung up are recorded too.

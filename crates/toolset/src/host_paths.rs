@@ -4,6 +4,7 @@
 //! removed textually, as the programs that send such paths do. What is left is looked up like any other path of a
 //! client.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ops::{Error, Place, Root, is_within};
@@ -43,6 +44,53 @@ pub(crate) struct HostPlace {
     pub(crate) absolute: String,
     /// The number of the root and the path in it; `None` if it leads into no root.
     pub(crate) inside: Option<(usize, String)>,
+}
+
+/// Directories in one root that a client named: their numbers in its order, their whole paths, and the paths in the root.
+#[derive(Debug, Default)]
+pub(crate) struct NamedDirectories(Vec<(usize, String, String)>);
+
+/// A directory of a client that is there.
+#[derive(Debug)]
+pub(crate) struct FoundDirectory {
+    number: usize,
+    directory: HostDirectory,
+}
+
+impl NamedDirectories {
+    /// Those that are there. Reads directories, which may block.
+    pub(crate) fn directories(self, root: usize, open: &Arc<Root>) -> Vec<FoundDirectory> {
+        let named = self.0.into_iter();
+        let found = named.filter_map(|(number, absolute, inside)| {
+            let directory = directory_inside(root, open, absolute, &inside)?;
+            Some(FoundDirectory { number, directory })
+        });
+        found.collect()
+    }
+}
+
+fn directory_inside(
+    root: usize,
+    open: &Arc<Root>,
+    absolute: String,
+    inside: &str,
+) -> Option<HostDirectory> {
+    let found = Place::new(Arc::clone(open), inside).ok()?;
+    let resolved = found.resolved_directory().ok()?;
+    let real = open.host_path(&resolved);
+    let mut spellings = vec![absolute];
+    if spellings.first() != Some(&real) {
+        spellings.push(real);
+    }
+    Some(HostDirectory {
+        root,
+        spellings,
+        inside: if resolved == "." {
+            String::new()
+        } else {
+            resolved
+        },
+    })
 }
 
 impl HostDirectories {
@@ -105,40 +153,27 @@ impl HostDirectories {
         })
     }
 
-    /// The roots of a client that are inside a served directory; `None` if none is.
-    pub(crate) fn narrowed(
-        &self,
-        uris: &[String],
-        deployment: &Deployment,
-    ) -> Option<HostDirectories> {
-        let named = uris.iter().filter_map(|uri| path_of(uri));
-        let inside = named.filter_map(|path| self.directory_inside(&path, deployment));
-        let directories: Vec<HostDirectory> = inside.collect();
+    /// The directories that a client names as its roots, by the root of ours that they would be in.
+    pub(crate) fn named_by_root(&self, uris: &[String]) -> BTreeMap<usize, NamedDirectories> {
+        let mut by_root = BTreeMap::<usize, NamedDirectories>::new();
+        for (number, path) in uris.iter().filter_map(|uri| path_of(uri)).enumerate() {
+            let place = self.look_up(&path);
+            if let Some((root, inside)) = place.inside {
+                let named = by_root.entry(root).or_default();
+                named.0.push((number, place.absolute, inside));
+            }
+        }
+        by_root
+    }
+
+    /// Only these of a client's directories, in its order; `None` if there is none.
+    pub(crate) fn narrowed_to(&self, mut found: Vec<FoundDirectory>) -> Option<HostDirectories> {
+        found.sort_unstable_by_key(|found| found.number);
+        let directories: Vec<HostDirectory> =
+            found.into_iter().map(|found| found.directory).collect();
         (!directories.is_empty()).then(|| HostDirectories {
             directories,
             home: self.home.clone(),
-        })
-    }
-
-    fn directory_inside(&self, path: &str, deployment: &Deployment) -> Option<HostDirectory> {
-        let place = self.look_up(path);
-        let (root, inside) = place.inside?;
-        let open = deployment.roots.get(root)?.root.current()?;
-        let found = Place::new(Arc::clone(&open), &inside).ok()?;
-        let resolved = found.resolved_directory().ok()?;
-        let real = open.host_path(&resolved);
-        let mut spellings = vec![place.absolute];
-        if spellings.first() != Some(&real) {
-            spellings.push(real);
-        }
-        Some(HostDirectory {
-            root,
-            spellings,
-            inside: if resolved == "." {
-                String::new()
-            } else {
-                resolved
-            },
         })
     }
 

@@ -43,6 +43,7 @@ pub mod reference;
 mod reply;
 mod reply_message;
 pub mod resources;
+mod root_turns;
 mod schema;
 mod search_bounds;
 mod skipped;
@@ -85,6 +86,7 @@ pub use ops::{Right, Rights, first_chars};
 pub use rate::CallRate;
 pub use reply::{CallOutcome, EncodedReply, MethodFailure, RefusalKind, ResourceLink, ToolResult};
 pub use reply_message::{MessageBuilder, MessagePiece, ReplyMessage};
+pub use root_turns::RootTurns;
 pub use streamed_content::StreamedContent;
 pub use tool::{
     AnyTool, Asking, Blocking, BlockingWork, Call, CallWork, Definition, Ended, Example, Inline,

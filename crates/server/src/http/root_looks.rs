@@ -1,26 +1,17 @@
 //! Looks at roots on threads that may wait, so that a file server that does not answer holds up nobody.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sandbox::{LiveRoot, Root};
-use tokio::sync::Mutex as AsyncMutex;
-use tokio::task::JoinHandle;
+use sandbox::Root;
 use tokio::time::Instant;
-use toolset::Admission;
+use toolset::{Admission, RootTurns};
 
 /// How long a root may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What looks at roots. There is never a second look at one that has not come back: each would hold a thread.
 #[derive(Default)]
-pub(super) struct RootLooks {
-    turns: Mutex<HashMap<String, Turn>>,
-}
-
-/// Held during a look.
-type Turn = Arc<AsyncMutex<()>>;
+pub(super) struct RootLooks(RootTurns);
 
 /// What a look at a root came to.
 #[derive(Debug)]
@@ -40,71 +31,33 @@ impl RootLooks {
         look: fn(&Root) -> T,
     ) -> Vec<RootLook<T>> {
         let until = Instant::now() + PATIENCE;
-        let begun: Vec<_> = self
-            .roots(admission)
-            .into_iter()
-            .map(|(name, root, turn)| {
-                let current = root.current();
-                let is_up = current.is_some();
-                (
-                    name,
-                    is_up,
-                    current.map(|root| begin(root, turn, look, until)),
-                )
+        let roots = admission.deployment().roots.iter();
+        let begun: Vec<_> = roots
+            .map(|grant| {
+                let begun = grant.root.current().map(|root| {
+                    let look = self.0.look(&grant.name, move || look(&root));
+                    tokio::spawn(tokio::time::timeout_at(until, look))
+                });
+                (grant.name.clone(), begun)
             })
             .collect();
         let mut looks = Vec::with_capacity(begun.len());
-        for (name, is_up, begun) in begun {
+        for (name, begun) in begun {
+            let is_up = begun.is_some();
             let seen = match begun {
-                Some(begun) => begun.await.ok().flatten(),
+                Some(begun) => begun.await.ok().and_then(Result::ok).flatten(),
                 None => None,
             };
             looks.push(RootLook { name, is_up, seen });
         }
         looks
     }
-
-    /// The roots that are served now, each with its turn.
-    fn roots(&self, admission: &Admission) -> Vec<(String, Arc<LiveRoot>, Turn)> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let roots = admission.deployment().roots.iter();
-        let roots: Vec<_> = roots
-            .map(|grant| {
-                let turn = turns.entry(grant.name.clone()).or_default();
-                (
-                    grant.name.clone(),
-                    Arc::clone(&grant.root),
-                    Arc::clone(turn),
-                )
-            })
-            .collect();
-        turns.retain(|name, _| roots.iter().any(|(root, ..)| root == name));
-        roots
-    }
-}
-
-/// Begins a look; its end is `None` if it does not come in time.
-fn begin<T: Send + 'static>(
-    root: Arc<Root>,
-    turn: Turn,
-    look: fn(&Root) -> T,
-    until: Instant,
-) -> JoinHandle<Option<T>> {
-    tokio::spawn(async move {
-        let turn = tokio::time::timeout_at(until, turn.lock_owned()).await;
-        let turn = turn.ok()?;
-        let looking = tokio::task::spawn_blocking(move || {
-            let seen = look(&root);
-            drop(turn);
-            seen
-        });
-        tokio::time::timeout_at(until, looking).await.ok()?.ok()
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use toolset::{Deployment, RootGrant};
 

@@ -93,6 +93,7 @@ impl Admission {
             watches: Arc::clone(&self.watches),
             subscriptions: Arc::clone(&self.subscriptions),
             confirmations: Arc::clone(&self.confirmations),
+            root_turns: Arc::clone(&self.root_turns),
         }
     }
 }

@@ -37,6 +37,9 @@ use crate::{histories, open_roots, root_watch, service_manager, signals, stdio, 
 /// How long the process waits at exit for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
+/// How many threads may block for other things than calls, such as looks at roots and large bodies.
+const SPARE_THREADS: usize = 256;
+
 /// How long background work is delayed after the start.
 const AFTER_START: Duration = Duration::from_millis(50);
 
@@ -52,7 +55,7 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     missing.iter().for_each(warn_of_missing);
     opened.project.iter().for_each(GuideProject::warn);
     let shared = SharedParts::new(&settings, &opened, &log)?;
-    let (runtime, hangups) = start_runtime()?;
+    let (runtime, hangups) = start_runtime(&settings)?;
     announce(&settings, arguments, &opened);
     let hangups = hangups.zip(Some(log.reopener()));
     let ended = runtime.block_on(async {
@@ -72,8 +75,10 @@ fn tend_histories(roots: &Roots) {
 
 /// Starts the threads for calls. From now on SIGHUP does not end the process, so this comes before anyone is told that the
 /// server is there.
-fn start_runtime() -> Result<(Runtime, Option<Signal>)> {
+fn start_runtime(settings: &Settings) -> Result<(Runtime, Option<Signal>)> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Each small call may hold one, as when a file server does not answer.
+        .max_blocking_threads(settings.max_concurrent_calls.saturating_add(SPARE_THREADS))
         .enable_all()
         .build()?;
     let hangups = {
