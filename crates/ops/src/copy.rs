@@ -429,6 +429,7 @@ mod tests {
         let expected = TreeWork::Merged {
             replaced,
             taken_back,
+            left: 0,
         };
         assert_eq!(done, expected);
         assert_eq!(tree.names("dst"), ["b", "theirs", "z"]);

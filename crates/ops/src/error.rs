@@ -110,6 +110,8 @@ pub enum TreeWork {
         replaced: u64,
         /// New entries that were removed again.
         taken_back: u64,
+        /// New entries that others have changed since, which stay.
+        left: u64,
     },
     /// A move by copying: the copy is whole, and a part of the source is still there.
     Moved {

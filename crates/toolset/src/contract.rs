@@ -333,9 +333,8 @@ pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
         TreeWork::Merged {
             replaced,
             taken_back,
-        } => format!(
-            "replaced {replaced} files, then: {cause}; these stay replaced, and {taken_back} new entries were taken back"
-        ),
+            left,
+        } => merged_words(*replaced, [*taken_back, *left], cause),
         TreeWork::Moved {
             destination,
             source,
@@ -345,6 +344,18 @@ pub(crate) fn unfinished_words(done: &TreeWork, cause: &str) -> String {
              compare the two, and remove what you do not need"
         ),
     }
+}
+
+fn merged_words(replaced: u64, [taken_back, left]: [u64; 2], cause: &str) -> String {
+    let begun = match replaced {
+        0 => format!("{cause}; "),
+        _ => format!("replaced {replaced} files, then: {cause}; these stay replaced, and "),
+    };
+    let rest = match left {
+        0 => String::new(),
+        _ => format!(", but {left} that others use by now are still there"),
+    };
+    format!("{begun}{taken_back} new entries were taken back{rest}")
 }
 
 fn removed_words(gone: u64, left: u64, cause: &str) -> String {
@@ -408,5 +419,28 @@ pub(crate) fn quota_facts(error: &Error) -> Value {
             json!({ "quota": quota, "limit": most, "used": used, "needed": needed })
         }
         _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_tells_what_it_left_behind() {
+        let merged = |replaced, taken_back, left| TreeWork::Merged {
+            replaced,
+            taken_back,
+            left,
+        };
+        let words = |done| unfinished_words(&done, "the disk is full");
+        assert_eq!(
+            words(merged(3, 2, 0)),
+            "replaced 3 files, then: the disk is full; these stay replaced, and 2 new entries were taken back"
+        );
+        assert_eq!(
+            words(merged(0, 2, 1)),
+            "the disk is full; 2 new entries were taken back, but 1 that others use by now are still there"
+        );
     }
 }

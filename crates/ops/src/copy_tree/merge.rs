@@ -146,13 +146,15 @@ impl Merge<'_> {
     fn take_back(&self, cause: Error) -> Error {
         let taken_back = self.made.iter().rev();
         let taken_back = taken_back.filter(|made| self.remove(made).is_ok()).count() as u64;
-        if self.replaced == 0 {
+        let left = (self.made.len() as u64).saturating_sub(taken_back);
+        if self.replaced == 0 && left == 0 {
             return cause;
         }
         Error::Unfinished {
             done: TreeWork::Merged {
                 replaced: self.replaced,
                 taken_back,
+                left,
             },
             cause: Box::new(cause),
         }
@@ -173,5 +175,53 @@ impl Merge<'_> {
             change.unlink(&there)
         };
         Ok(removed?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Tree, context};
+
+    fn made(tree: &Tree, path: &str) -> MadeEntry {
+        let place = tree.place(path);
+        let located = place.locate(Follow::Never).unwrap();
+        MadeEntry {
+            path: path.to_owned(),
+            metadata: *located.metadata().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_merge_that_cannot_take_back_all_it_made_says_so() {
+        let tree = Tree::new();
+        tree.file("dst/new", "n").directory("dst/dir");
+        let place = tree.place("dst");
+        let context = context();
+        let mut merge = Merge {
+            change: &context.unseen_change(),
+            root: &place.root,
+            cancel: &context.cancel,
+            destination: Descent::new(),
+            made: vec![made(&tree, "dst/dir"), made(&tree, "dst/new")],
+            replaced: 0,
+        };
+        tree.file("dst/dir/theirs", "of another program");
+        let Error::Unfinished { done, cause } = merge.take_back(Error::Cancelled) else {
+            panic!("an entry stays");
+        };
+        let expected = TreeWork::Merged {
+            replaced: 0,
+            taken_back: 1,
+            left: 1,
+        };
+        assert_eq!(done, expected);
+        assert!(matches!(*cause, Error::Cancelled));
+        assert_eq!(tree.names("dst"), ["dir"]);
+        merge.made.clear();
+        assert!(matches!(
+            merge.take_back(Error::Cancelled),
+            Error::Cancelled
+        ));
     }
 }
