@@ -489,3 +489,31 @@ async fn faults_a_move_whose_source_cannot_go_leaves_both_and_says_so() {
     );
     assert!(temporary_names(here.path()).is_empty());
 }
+
+#[tokio::test]
+async fn faults_a_copy_locks_nothing_at_its_source() {
+    let mut tree = Tree::new().file("work/0", "one text for all").dir("copies");
+    for number in 1..6_000 {
+        tree = tree.hard_link(format!("work/d{}/{number}", number % 60), "work/0");
+    }
+    let server = Workspace::setup(&tree)
+        .set("durability", "fast")
+        .start(Transport::Http)
+        .await;
+    let arguments = json!({"source_root": "workspace", "source_path": "work",
+        "dest_root": "workspace", "dest_path": "copies/work"});
+    let copy = server.spawn_call("copy", arguments);
+    let copies = tree.join("copies");
+    assert!(becomes(async || !temporary_names(&copies).is_empty()).await);
+    for path in ["work/new", "work/d1/new"] {
+        let write = json!({"root": "workspace", "path": path, "content": "new"});
+        server.call("write_file", write).await.ok();
+    }
+    let rename = json!({"source_root": "workspace", "source_path": "work/new",
+        "dest_root": "workspace", "dest_path": "work/renamed"});
+    server.call("move", rename).await.ok();
+    assert!(!copy.is_finished(), "the writes waited for the copy");
+    let copied = copy.await.expect("an outcome");
+    assert!(!copied.is_error, "{}", copied.story());
+    assert!(copies.join("work/d1").is_dir());
+}

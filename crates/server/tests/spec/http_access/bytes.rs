@@ -136,6 +136,46 @@ async fn a_body_whose_length_is_not_told_is_counted_too() {
     metrics_show(&server, "mcp_filesystem_held_bytes 0").await;
 }
 
+/// Sends all but the last bytes of a body of so many, and keeps the connection.
+async fn held_back(from: [u8; 4], address: SocketAddr, bytes: usize) -> TcpStream {
+    let mut stream = connect(from, address).await;
+    let head = request("", &json!(""), bytes);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; bytes - 100]).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn when_all_clients_together_hold_too_much_the_next_one_is_told_to_come_back() {
+    const MOST: usize = 2 * 1024 * 1024;
+    let tree = Tree::new();
+    let setup = Workspace::setup(&tree)
+        .set("server.client_timeout", 600)
+        .set("limits.max_held_bytes_per_client", MOST * 3 / 4)
+        .set("limits.max_held_bytes", MOST);
+    let server = setup.start(Transport::Http).await;
+    let address = server.http().address();
+    let held = [
+        held_back(ATTACKER, address, MOST / 2 - 1000).await,
+        held_back(OTHER, address, MOST / 2 - 1000).await,
+    ];
+    let full = async || metric(&server, "mcp_filesystem_held_bytes ").await >= 2 * MIB - 4000;
+    assert!(becomes(full).await, "both bodies are counted");
+    let content = json!({"root": "workspace", "path": "f", "content": "y".repeat(MOST / 8)});
+    let write = whole(&tool_call(1, "write_file", &content));
+    let mut third = connect([127, 0, 0, 3], address).await;
+    let answer = ask(&mut third, &write).await;
+    assert_eq!(status(&answer), Some(503), "{answer}");
+    let lower = answer.to_ascii_lowercase();
+    assert!(lower.contains("retry-after: 5\r\n"), "{answer}");
+    assert!(answer.ends_with("limits.max_held_bytes"), "{answer}");
+    drop(held);
+    metrics_show(&server, "mcp_filesystem_held_bytes 0").await;
+    let mut third = connect([127, 0, 0, 3], address).await;
+    let answer = ask(&mut third, &write).await;
+    assert!(answer.contains("\"isError\":false"), "{answer}");
+}
+
 fn with_large_file(tree: &Tree) -> Setup {
     Workspace::setup(tree)
         .set("server.sessions", "on")
