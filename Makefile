@@ -79,11 +79,11 @@ test-admin: ## the operator's page in a browser for ten minutes under 500 calls 
 	$(CARGO) build --release --locked --package $(CMD)
 	tests/clients/run target/release/$(CMD) admin
 
-test-limits: ## what one client can take at most, with all the connections and bodies: 188 bodies, 40 readers, 1,024 connections (a minute)
+test-limits: ## what one client can take at most, with all the connections, bodies and large replies: 188 bodies, 40 readers, 1,024 connections (a minute)
 	$(CARGO) build --release --locked --package $(CMD)
 	LIMITS_EXHAUSTIVE=1 TESTED_PROGRAM=$(CURDIR)/target/release/$(CMD) \
 		$(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture --test-threads 1 \
-		http_access::bytes http_access::connections
+		http_access::bytes http_access::connections large_replies::
 
 test-shared: ## three replicas on bindfs, mergerfs, exfat-fuse, sshfs, MooseFS, CephFS, NFSv4.2 and a root that does not answer: fails on a lost change (minutes; root; installs Debian packages)
 	$(CARGO) build --release --locked --package $(CMD)
@@ -99,10 +99,11 @@ test-rolling: ## restarts three replicas behind nginx and haproxy while clients 
 simulate: ## the model of docs/scale.md: replicas for 10,000 to 1,000,000 agents, with its plots (needs Python; a minute)
 	bench/simulate/simulate.py docs
 
-test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, nothing left out (an hour; power cuts need root)
+test-exhaustive: ## every attack at every system call, every kill, power cut and race of moved trees, and what one client can take, nothing left out (an hour; power cuts need root)
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --lib -- interleaving history::tests::crossing
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package sandbox --test view_race -- --nocapture
 	SANDBOX_EXHAUSTIVE=1 $(CARGO) test --locked --package mcp-filesystem --test spec -- --nocapture faults::crash faults::history faults::replica_history faults::trees faults::power faults::search reference::race rights::race rights::matrix rights::history
+	$(MAKE) test-limits
 
 load: ## 1,000 clients for two minutes, every tenth misbehaving; fails where the server does not hold
 	$(CARGO) build --release --locked --package $(CMD)
