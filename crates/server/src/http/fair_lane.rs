@@ -17,6 +17,7 @@ const FEW: usize = 16;
 /// How many of an address's connections run before others have their turn.
 const PASS: usize = 8;
 /// The same while no other address is connected: only work in the background could wait then, and each turn costs a wake-up.
+/// An address that is alone and has no more connections than that takes no turns.
 const PASS_ALONE: usize = 64;
 
 /// The lanes of all addresses that are connected.
@@ -95,18 +96,24 @@ impl Lane {
         }
     }
 
+    fn is_alone(&self) -> bool {
+        self.addresses.load(Ordering::Relaxed) <= 1
+    }
+
     /// How many run before others have their turn.
     fn pass(&self) -> usize {
-        if self.addresses.load(Ordering::Relaxed) > 1 {
-            PASS
-        } else {
-            PASS_ALONE
-        }
+        if self.is_alone() { PASS_ALONE } else { PASS }
+    }
+
+    /// Whether the address has so few connections that they take no turns.
+    fn has_few(&self) -> bool {
+        let most = if self.is_alone() { PASS_ALONE } else { FEW };
+        self.connections.load(Ordering::Relaxed) <= most
     }
 
     /// Whether a ready connection may run now; otherwise it is woken later.
     fn may_run(self: &Arc<Lane>, place: &Arc<LanePlace>, context: &Context<'_>) -> bool {
-        if self.connections.load(Ordering::Relaxed) <= FEW && !place.is_waiting() {
+        if self.has_few() && !place.is_waiting() {
             return true;
         }
         let mut line = locked(&self.line);
@@ -277,15 +284,24 @@ mod tests {
         assert_eq!(locked(&lane.line).left, PASS, "no turn was taken");
     }
 
-    #[test]
-    fn an_address_that_is_alone_takes_fewer_turns() {
+    #[tokio::test]
+    async fn an_address_that_is_alone_takes_fewer_turns() {
         let lanes = Lanes::default();
         let many = lanes.lane_of("many");
         assert_eq!(many.pass(), PASS_ALONE);
+        let connections: Vec<_> = (0..PASS_ALONE)
+            .map(|_| Arc::clone(&many).run(std::future::ready(())))
+            .collect();
+        assert!(many.has_few());
         let one = lanes.lane_of("one");
         assert_eq!((many.pass(), one.pass()), (PASS, PASS));
+        assert!(!many.has_few(), "another address may have to wait");
         drop(one);
         assert_eq!(many.pass(), PASS_ALONE);
+        let more = Arc::clone(&many).run(std::future::ready(()));
+        assert!(!many.has_few(), "work in the background may have to wait");
+        drop((connections, more));
+        assert!(many.has_few());
     }
 
     #[tokio::test]
