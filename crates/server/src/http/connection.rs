@@ -9,7 +9,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use mcp::HttpClient;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answers::HttpReply;
 use super::connection_limits::ConnectionSlot;
+use super::connection_timer::ConnectionTimer;
 use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
 use super::router::{RequestInfo, Router};
@@ -166,7 +167,7 @@ async fn converse<S>(
         answer(Arc::clone(&router), request, info, Arc::clone(&hang_up))
     });
     let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(ConnectionTimer::default())
         .header_read_timeout(patience)
         .max_buf_size(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);

@@ -4,6 +4,7 @@ mod answers;
 mod body;
 mod connection;
 mod connection_limits;
+mod connection_timer;
 mod cors;
 mod credentials;
 mod endpoint;

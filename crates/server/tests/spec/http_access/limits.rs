@@ -72,13 +72,22 @@ async fn slow_senders_are_not_waited_for() {
     let silent = begin(address, "").await;
     let half_a_head = begin(address, "GET /health HTTP/1.1\r\nHost:").await;
     let half_a_body = begin(address, &format!("{HEAD}Content-Length: 100\r\n\r\n{{")).await;
-    let idle = begin(address, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let whole = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let idle = begin(address, whole).await;
+    let half_a_later_head = begin(
+        address,
+        &format!("{whole}{whole}GET /health HTTP/1.1\r\nHo"),
+    )
+    .await;
     until_closed(silent).await;
     until_closed(half_a_head).await;
     let answer = until_closed(half_a_body).await;
     assert!(answer.starts_with(b"HTTP/1.1 408"), "half a body");
     let answer = until_closed(idle).await;
     assert!(answer.starts_with(b"HTTP/1.1 200"), "idle after a request");
+    let answer = until_closed(half_a_later_head).await;
+    let answers = String::from_utf8_lossy(&answer).matches("200 OK").count();
+    assert_eq!(answers, 2, "half a head after two requests");
     assert_eq!(wire.http().get("/health").await.status, 200);
 }
 
