@@ -66,7 +66,7 @@ pub(crate) async fn serve(
     let slots = ConnectionSlots::new(options.connection_limits.clone());
     let services = endpoints.iter().map(|one| one.server().service().clone());
     let services: Vec<Service> = services.collect();
-    let router = Arc::new(Router::new(options, endpoints, shutdown.clone()));
+    let router = Arc::new(Router::new(options, endpoints));
     let drained = CancellationToken::new();
     let mut connections = JoinSet::new();
     let mut draining = std::pin::pin!(drain(&services, &router, shutdown));
@@ -113,6 +113,7 @@ pub(crate) async fn serve(
 /// refused after it was sent is lost, because proxies do not repeat requests that may change something.
 async fn drain(services: &[Service], router: &Router, shutdown: CancellationToken) {
     shutdown.cancelled().await;
+    router.drain();
     let all = async {
         for service in services {
             service.settle().await;

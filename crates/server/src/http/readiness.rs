@@ -1,11 +1,11 @@
 //! `/ready`: whether a proxy should send calls here. Not while the process drains, and not while a root does not answer.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Bytes;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Method, StatusCode};
-use tokio_util::sync::CancellationToken;
 use toolset::Admission;
 
 use super::answers::{HttpReply, method_not_allowed, text};
@@ -18,25 +18,27 @@ pub(super) struct Readiness {
     looks: RootLooks,
     /// The root that was last logged as not answering; `None` once all answer again.
     logged: Mutex<Option<String>>,
-    draining: CancellationToken,
+    draining: AtomicBool,
 }
 
 impl Readiness {
-    pub(super) fn new(
-        admission: Arc<InForce<Admission>>,
-        draining: CancellationToken,
-    ) -> Readiness {
+    pub(super) fn new(admission: Arc<InForce<Admission>>) -> Readiness {
         Readiness {
             admission,
             looks: RootLooks::default(),
             logged: Mutex::default(),
-            draining,
+            draining: AtomicBool::new(false),
         }
     }
 
     /// Whether the process has been asked to stop.
     pub(super) fn is_draining(&self) -> bool {
-        self.draining.is_cancelled()
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the process has been asked to stop.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
     }
 
     /// Answers `/ready`.

@@ -14,7 +14,6 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode};
 use mcp::{HttpClient, Sessions};
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 use toolset::Admission;
 use toolset::guide::GuideState;
 
@@ -128,16 +127,12 @@ impl Drop for OpenConnection {
 
 impl Router {
     /// Builds a router over the endpoints.
-    pub(super) fn new(
-        options: HttpOptions,
-        endpoints: Vec<Arc<Endpoint>>,
-        draining: CancellationToken,
-    ) -> Router {
+    pub(super) fn new(options: HttpOptions, endpoints: Vec<Arc<Endpoint>>) -> Router {
         let sessions = endpoints.iter().filter_map(|one| one.sessions());
         // A router is created only once.
         let _ = options.gauges.sessions.set(sessions.cloned().collect());
         Router {
-            readiness: Readiness::new(Arc::clone(&options.admission), draining),
+            readiness: Readiness::new(Arc::clone(&options.admission)),
             endpoints,
             host_check: options.host_check,
             credentials: options.credentials,
@@ -178,6 +173,11 @@ impl Router {
 
     /// How many connections are open.
     pub(super) fn open_connections(&self) -> u64 {
+    /// Notes that the process was asked to stop: from now on every reply ends its connection.
+    pub(super) fn drain(&self) {
+        self.readiness.drain();
+    }
+
         self.gauges.connections()
     }
 
@@ -538,7 +538,7 @@ mod tests {
         };
         let server = mcp::Server::new(service);
         let endpoint = Endpoint::new("workspace".to_owned(), server, Vec::new(), None);
-        Router::new(options, vec![Arc::new(endpoint)], CancellationToken::new())
+        Router::new(options, vec![Arc::new(endpoint)])
     }
 
     fn info() -> RequestInfo {
