@@ -156,12 +156,14 @@ async fn converse<S>(
     } = client;
     let own_slot = Arc::clone(&slot);
     let client = HttpClient::at(address);
+    let last_host = Arc::default();
     let service = service_fn(move |request: Request<Incoming>| {
         slot.asks();
         let info = RequestInfo {
             client: client.clone(),
             peer: address.ip(),
             slot: Some(Arc::clone(&slot)),
+            last_host: Arc::clone(&last_host),
             has_two_lengths: head.has_two_lengths(),
         };
         answer(Arc::clone(&router), request, info, Arc::clone(&hang_up))

@@ -4,8 +4,9 @@
 //! own (DNS rebinding). So the Host must be one of ours, and an Origin must be listed.
 
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyper::header::{HOST, ORIGIN};
+use hyper::header::{HOST, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode, Uri};
 
@@ -50,16 +51,33 @@ impl HostCheck {
 
     /// Checks the address and the headers of a request.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-        if let Some(authority) = uri.authority() {
-            self.check_name(authority)?;
-        }
+        self.check_address(uri)?;
         self.check_host(headers)?;
         self.check_origin(headers)
     }
 
+    /// Checks a request on a connection. The Host that was accepted on it last is not read again.
+    pub(crate) fn check_next(
+        self: &Arc<HostCheck>,
+        uri: &Uri,
+        headers: &HeaderMap,
+        last: &AcceptedHost,
+    ) -> Result<(), Refusal> {
+        self.check_address(uri)?;
+        if !last.is_again(self, headers) {
+            self.check_host(headers)?;
+            last.note(self, headers);
+        }
+        self.check_origin(headers)
+    }
+
+    fn check_address(&self, uri: &Uri) -> Result<(), Refusal> {
+        uri.authority()
+            .map_or(Ok(()), |authority| self.check_name(authority))
+    }
+
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let mut values = headers.get_all(HOST).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
+        let Some(value) = only_host(headers) else {
             return Err(bad_request("exactly one Host header is needed"));
         };
         let authority = value
@@ -108,6 +126,36 @@ impl HostCheck {
         }
         Ok(())
     }
+}
+
+/// The Host that a check accepted last on a connection. Clients send the same one with every request.
+#[derive(Debug, Default)]
+pub(crate) struct AcceptedHost(Mutex<Option<(Arc<HostCheck>, Vec<u8>)>>);
+
+impl AcceptedHost {
+    /// Tells whether the same check accepted the same Host.
+    fn is_again(&self, check: &Arc<HostCheck>, headers: &HeaderMap) -> bool {
+        // Security: another check has other rules, and with a second Host header a proxy could use either.
+        self.lock().as_ref().is_some_and(|(by, host)| {
+            Arc::ptr_eq(by, check) && only_host(headers).is_some_and(|own| own == host.as_slice())
+        })
+    }
+
+    fn note(&self, check: &Arc<HostCheck>, headers: &HeaderMap) {
+        // A copy: the header itself would keep all bytes that came with it.
+        let host = only_host(headers).map(|host| host.as_bytes().to_vec());
+        *self.lock() = host.map(|host| (Arc::clone(check), host));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(Arc<HostCheck>, Vec<u8>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The Host header, if there is exactly one.
+fn only_host(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(HOST).iter();
+    values.next().filter(|_| values.next().is_none())
 }
 
 /// Tells whether an authority is only a host and an optional port, without a user.
@@ -182,15 +230,15 @@ fn forbidden(message: String) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderValue;
 
-    fn door() -> HostCheck {
+    fn door() -> Arc<HostCheck> {
         let hosts = [
             "files.example".to_owned(),
             "other.example:8443".to_owned(),
             "::2".to_owned(),
         ];
-        HostCheck::new("0.0.0.0", &hosts, &["https://app.example:443".to_owned()])
+        let origins = ["https://app.example:443".to_owned()];
+        Arc::new(HostCheck::new("0.0.0.0", &hosts, &origins))
     }
 
     fn status(headers: &[(&'static str, &'static str)]) -> u16 {
@@ -245,6 +293,39 @@ mod tests {
         assert_eq!(status(&[("host", "localhost:99999")]), 400);
         assert_eq!(status(&[("host", "local host")]), 400);
         assert_eq!(status(&[("host", "")]), 400);
+    }
+
+    #[test]
+    fn an_accepted_host_stands_for_itself_and_for_one_check() {
+        let (listing, other) = (door(), Arc::new(HostCheck::default()));
+        let last = AcceptedHost::default();
+        let hosts = |hosts: &[&'static str]| -> HeaderMap {
+            let hosts = hosts.iter().map(|host| HeaderValue::from_static(host));
+            let mut map = HeaderMap::new();
+            hosts.for_each(|host| {
+                map.append(HOST, host);
+            });
+            map
+        };
+        let is_let_in = |check: &Arc<HostCheck>, headers: &HeaderMap| {
+            let uri = Uri::from_static("/mcp");
+            check.check_next(&uri, headers, &last).is_ok()
+        };
+        let listed = hosts(&["files.example"]);
+        assert!(is_let_in(&listing, &listed) && last.is_again(&listing, &listed));
+        assert!(is_let_in(&listing, &listed));
+        for headers in [
+            hosts(&["evil.example"]),
+            hosts(&["files.example", "files.example"]),
+            hosts(&["files.example", "evil.example"]),
+            hosts(&[]),
+        ] {
+            assert!(!is_let_in(&listing, &headers), "{headers:?}");
+        }
+        let mut foreign = listed.clone();
+        foreign.insert(ORIGIN, HeaderValue::from_static("https://evil.example"));
+        assert!(!is_let_in(&listing, &foreign), "an origin is always read");
+        assert!(!is_let_in(&other, &listed), "another check has other names");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::body::BodyLimits;
 use super::connection_limits::{ConnectionLimits, ConnectionSlot};
 use super::credentials::CredentialStore;
 use super::endpoint::{Admitted, Endpoint, Holder};
-use super::host_check::{self, HostCheck, Refusal};
+use super::host_check::{self, AcceptedHost, HostCheck, Refusal};
 use super::metrics::{ProcessSnapshot, RootFigures};
 use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
@@ -69,6 +69,8 @@ pub(super) struct RequestInfo {
     pub(super) peer: IpAddr,
     /// Its connection.
     pub(super) slot: Option<Arc<ConnectionSlot>>,
+    /// The Host that was accepted on its connection before.
+    pub(super) last_host: Arc<AcceptedHost>,
     /// Whether it has both a Content-Length and a Transfer-Encoding.
     pub(super) has_two_lengths: bool,
 }
@@ -171,13 +173,13 @@ impl Router {
         OpenConnection(Arc::clone(&self.gauges))
     }
 
-    /// How many connections are open.
-    pub(super) fn open_connections(&self) -> u64 {
     /// Notes that the process was asked to stop: from now on every reply ends its connection.
     pub(super) fn drain(&self) {
         self.readiness.drain();
     }
 
+    /// How many connections are open.
+    pub(super) fn open_connections(&self) -> u64 {
         self.gauges.connections()
     }
 
@@ -224,7 +226,7 @@ impl Router {
             return Err(host_check::two_lengths());
         }
         let host_check = self.host_check.now();
-        host_check.check(request.uri(), request.headers())
+        host_check.check_next(request.uri(), request.headers(), &info.last_host)
     }
 
     /// Answers a request that passed the host check, if it carries a token or needs none.
@@ -546,6 +548,7 @@ mod tests {
             client: HttpClient::at(([127, 0, 0, 1], 1).into()),
             peer: [127, 0, 0, 1].into(),
             slot: None,
+            last_host: Arc::default(),
             has_two_lengths: false,
         }
     }
