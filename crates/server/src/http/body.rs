@@ -4,8 +4,10 @@
 //! finished, and no client can fill the memory with bodies that it never finishes. Everything is read into one buffer,
 //! because memory in many small pieces is not returned to the system.
 
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -54,7 +56,12 @@ where
         _ => Some(reserve(&room, declared).await?),
     };
     let body = pin!(body);
-    let read = collect(body, limits.bytes, held, &room);
+    let mut read = pin!(collect(body, limits.bytes, held, &room));
+    // A small body is there already, and needs no timer.
+    let at_once = poll_fn(|context| Poll::Ready(read.as_mut().poll(context)));
+    if let Poll::Ready(read) = at_once.await {
+        return read;
+    }
     match tokio::time::timeout(limits.time, read).await {
         Ok(read) => read,
         Err(_) => Err(refusal(
