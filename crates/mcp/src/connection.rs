@@ -7,7 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
-use rmcp::model::{ErrorCode, ProgressNotificationParam, ProgressToken, RequestId};
+use rmcp::model::{
+    ErrorCode, ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -88,7 +90,8 @@ pub struct Connection {
     /// Cancelled once nobody reads replies any more; later requests are cancelled from the start.
     closed: CancellationToken,
     lifecycle: Mutex<Lifecycle>,
-    running: Mutex<HashMap<RequestId, Arc<RunningRequest>>>,
+    /// The requests that are being served; `None` for a connection of one request, because nothing can refer to its id.
+    running: Option<Mutex<RunningRequests>>,
     questions: Arc<Questions>,
     /// The way for messages that belong to no request, if the connection lasts.
     common: Option<Arc<dyn Outbox>>,
@@ -111,13 +114,17 @@ impl Connection {
 
     /// A client that makes one HTTP request outside of a session, in the revision that a header names.
     #[must_use]
-    pub fn for_one_request(server: impl Into<LiveServer>, revision: &str) -> Arc<Connection> {
+    pub fn for_one_request(
+        server: impl Into<LiveServer>,
+        revision: ProtocolVersion,
+    ) -> Arc<Connection> {
         let lifecycle = Lifecycle {
-            greeting: Some(Greeting::unsaid(crate::revision::named(revision))),
+            greeting: Some(Greeting::unsaid(revision)),
             introduces_itself: false,
         };
         Arc::new(Connection {
             hears_answers: false,
+            running: None,
             ..Connection::unshared(server.into(), lifecycle, None)
         })
     }
@@ -140,7 +147,7 @@ impl Connection {
             hears_answers: true,
             closed: CancellationToken::new(),
             lifecycle: Mutex::new(lifecycle),
-            running: Mutex::default(),
+            running: Some(Mutex::default()),
             questions: Arc::default(),
             common,
             watched: WatchedResources::default(),
@@ -156,8 +163,11 @@ impl Connection {
         origin: Origin,
         outbox: Arc<dyn Outbox>,
     ) -> Result<Serving, Refused> {
-        let gone = self.closed.child_token();
-        let (in_use, earlier) = self.begin(&request.id, &gone)?;
+        let Begun {
+            gone,
+            in_use,
+            earlier,
+        } = self.begin(&request.id)?;
         let cancelled = gone.clone();
         let connection = Arc::clone(self);
         let serving = async move {
@@ -183,7 +193,7 @@ impl Connection {
         if notification.method == "notifications/cancelled" {
             let id = notification.params.get("requestId");
             let id = id.and_then(|id| RequestId::deserialize(id).ok());
-            if let Some(running) = id.and_then(|id| self.running().get(&id).cloned()) {
+            if let Some(running) = id.and_then(|id| self.running()?.get(&id).cloned()) {
                 running.gone.cancel();
             }
         }
@@ -279,7 +289,7 @@ impl Connection {
 
     /// Whether a request is being served.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.running().is_empty()
+        self.running().is_some_and(|running| !running.is_empty())
     }
 
     /// Its part of the endpoint, now and after reloads.
@@ -311,20 +321,25 @@ impl Connection {
 
     fn is_running(&self, id: &RequestId) -> bool {
         let running = self.running();
-        running.get(id).is_some_and(|own| !own.gone.is_cancelled())
+        let own = running.as_ref().and_then(|running| running.get(id));
+        own.is_some_and(|own| !own.gone.is_cancelled())
     }
 
-    /// Takes an id. If a cancelled request still has it, that one is returned, to be waited for.
-    fn begin(
-        self: &Arc<Connection>,
-        id: &RequestId,
-        gone: &CancellationToken,
-    ) -> Result<(InUse, Option<Arc<RunningRequest>>), Refused> {
+    /// Takes an id, where another request can have it too.
+    fn begin(self: &Arc<Connection>, id: &RequestId) -> Result<Begun, Refused> {
+        let Some(mut running) = self.running() else {
+            return Ok(Begun {
+                gone: self.closed.clone(),
+                in_use: None,
+                earlier: None,
+            });
+        };
+        let gone = self.closed.child_token();
         let request = Arc::new(RunningRequest {
             gone: gone.clone(),
             ended: Notify::new(),
         });
-        let earlier = match self.running().entry(id.clone()) {
+        let earlier = match running.entry(id.clone()) {
             Entry::Occupied(other) if !other.get().gone.is_cancelled() => {
                 return Err(id_in_use(id));
             }
@@ -339,12 +354,29 @@ impl Connection {
             connection: Arc::clone(self),
             request,
         };
-        Ok((in_use, earlier))
+        Ok(Begun {
+            gone,
+            in_use: Some(in_use),
+            earlier,
+        })
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<RunningRequest>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> Option<MutexGuard<'_, RunningRequests>> {
+        let running = self.running.as_ref()?;
+        Some(running.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+type RunningRequests = HashMap<RequestId, Arc<RunningRequest>>;
+
+/// A request that may be served.
+struct Begun {
+    /// Cancelled once its client no longer wants the reply.
+    gone: CancellationToken,
+    /// Its hold on its id, if there is anything that can refer to it.
+    in_use: Option<InUse>,
+    /// The cancelled request that still has its id, to be waited for.
+    earlier: Option<Arc<RunningRequest>>,
 }
 
 /// A request that is being served.
@@ -367,7 +399,8 @@ struct InUse {
 impl Drop for InUse {
     fn drop(&mut self) {
         // A request that took over the id keeps it.
-        if let Entry::Occupied(holder) = self.connection.running().entry(self.id.clone())
+        if let Some(mut running) = self.connection.running()
+            && let Entry::Occupied(holder) = running.entry(self.id.clone())
             && Arc::ptr_eq(holder.get(), &self.request)
         {
             holder.remove();
@@ -395,7 +428,8 @@ pub(crate) struct RequestClient {
     pub(crate) asking: AskBy,
     pub(crate) is_asking_off: bool,
     pub(crate) asking_person: AskBy,
-    pub(crate) begun: BegunSubscriptions,
+    /// The resources that it begins to watch, if it is a request that can.
+    pub(crate) begun: Option<BegunSubscriptions>,
 }
 
 /// The resources that a request began to watch.
@@ -450,7 +484,9 @@ impl Client for RequestClient {
     }
 
     fn subscribed(&self, subscription: Subscription) {
-        self.begun.add(subscription);
+        if let Some(begun) = &self.begun {
+            begun.add(subscription);
+        }
     }
 }
 

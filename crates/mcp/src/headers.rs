@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AsHeaderName, HeaderMap, HeaderName};
-use rmcp::model::{ErrorCode, ErrorData, JsonObject, RequestId};
+use rmcp::model::{ErrorCode, ErrorData, JsonObject, ProtocolVersion, RequestId};
 use serde_json::Value;
 use toolset::{Service, field, shortened};
 
@@ -32,7 +32,7 @@ const ENCODED: (&str, &str) = ("=?base64?", "?=");
 #[derive(Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The revision that the headers name, or the one that is meant if they name none.
-    pub revision: String,
+    pub revision: ProtocolVersion,
     /// Whether it belongs to a client that greets, and so to a session if the endpoint has sessions.
     pub is_legacy: bool,
     /// Whether the request names its revision itself, so that errors have a status of their own.
@@ -85,7 +85,7 @@ pub fn judge_bodiless(headers: &HeaderMap) -> Result<Judged, HeaderFault> {
     let revision = named.map_or(UNSAID, revision::named);
     Ok(Judged {
         is_legacy: revision::is_legacy(false, false, &revision),
-        revision: revision.to_string(),
+        revision,
         names_revision: false,
         is_incomplete: false,
     })
@@ -123,12 +123,13 @@ pub fn judge(
     if is_request && !greets {
         check_revision(named, method == Some(DISCOVER), meta, id)?;
     }
-    let revision = meta.revision().or(named);
-    let revision = revision.map_or(UNSAID, revision::named);
-    let is_introduced = is_request && meta.missing().is_empty();
+    let of_headers = named.map_or(UNSAID, revision::named);
+    let revision = meta.revision().map(revision::named);
+    let revision = revision.as_ref().unwrap_or(&of_headers);
+    let is_introduced = is_request && meta.introduces();
     Ok(Judged {
-        is_legacy: revision::is_legacy(greets, is_introduced, &revision),
-        revision: named.unwrap_or(UNSAID.as_str()).to_owned(),
+        is_legacy: revision::is_legacy(greets, is_introduced, revision),
+        revision: of_headers,
         names_revision: !greets && (meta.revision().is_some() || method == Some(DISCOVER)),
         is_incomplete: !is_introduced,
     })

@@ -180,15 +180,24 @@ impl AgreedRequest<'_> {
     }
 
     pub(crate) fn caller(self, params: Params) -> Result<Caller, ErrorData> {
-        let (caller, _) = self.watching_caller(params)?;
-        Ok(caller)
+        self.caller_that_watches(params, None)
     }
 
     /// The caller, and the resources that the call will have begun to watch.
     pub(crate) fn watching_caller(
         self,
-        mut params: Params,
+        params: Params,
     ) -> Result<(Caller, BegunSubscriptions), ErrorData> {
+        let begun = BegunSubscriptions::default();
+        let caller = self.caller_that_watches(params, Some(begun.clone()))?;
+        Ok((caller, begun))
+    }
+
+    fn caller_that_watches(
+        self,
+        mut params: Params,
+        begun: Option<BegunSubscriptions>,
+    ) -> Result<Caller, ErrorData> {
         let asks_by = self.context.connection.asks_by(self.agreed.is_newest());
         let able = |is_able| if is_able { asks_by } else { AskBy::Never };
         let asking = able(self.agreed.samples);
@@ -208,8 +217,7 @@ impl AgreedRequest<'_> {
             Arc::clone(&allowance),
             origin.patience(),
         );
-        let begun = BegunSubscriptions::default();
-        let caller = Caller {
+        Ok(Caller {
             room: Some(Arc::new(room)),
             name: origin.shown(client.as_ref().map(ClientName::shown)),
             program: client.map(|client| client.program),
@@ -230,10 +238,9 @@ impl AgreedRequest<'_> {
                 context: self.context,
                 asking,
                 asking_person,
-                begun: begun.clone(),
+                begun,
             }),
-        };
-        Ok((caller, begun))
+        })
     }
 
     /// What the client calls itself: in this request, or else when it greeted.

@@ -92,7 +92,7 @@ pub(crate) struct Meta<'request>(pub(crate) Option<&'request JsonObject>);
 
 impl<'request> Meta<'request> {
     fn get(self, key: &str) -> Option<&'request Value> {
-        self.0?.get(key)
+        toolset::field(self.0?, key)
     }
 
     /// The revision it names.
@@ -130,8 +130,13 @@ impl<'request> Meta<'request> {
         TraceContext::new(text("traceparent"), text("tracestate"))
     }
 
+    /// Whether it has the fields that introduce a client.
+    pub(crate) fn introduces(self) -> bool {
+        self.revision().is_some() && self.capabilities().is_some()
+    }
+
     /// Which of the fields that introduce a client it lacks.
-    pub(crate) fn missing(self) -> Vec<&'static str> {
+    fn missing(self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if self.revision().is_none() {
             missing.push(REVISION);

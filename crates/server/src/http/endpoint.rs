@@ -325,7 +325,7 @@ impl Endpoint {
             time: from.expires().filter(|_| listens),
             leaving: listens.then(|| from.leaving.clone()),
         };
-        let connection = Connection::for_one_request(from.live.clone(), &judged.revision);
+        let connection = Connection::for_one_request(from.live.clone(), judged.revision.clone());
         let origin = Origin::Http(from.client());
         let (serving, notifications) = if request.wants_notifications() {
             let (outbox, notifications) = channel(WAITING_NOTIFICATIONS);
