@@ -121,12 +121,14 @@ impl Params {
     /// One of them; `None` if it is missing or the params are not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.value.as_ref()?.get(name)
+        toolset::field(self.value.as_ref()?.as_object()?, name)
     }
 
     /// Takes one of them out.
     pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.value.as_mut()?.get_mut(name).map(Value::take)
+        let mut fields = self.value.as_mut()?.as_object_mut()?.iter_mut();
+        let own = fields.find(|(field, _)| *field == name);
+        own.map(|(_, value)| value.take())
     }
 
     /// One of them that is a string.

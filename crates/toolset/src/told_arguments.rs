@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::arguments::field;
 use crate::json::escape;
 use crate::tool::Definition;
 
@@ -41,11 +42,12 @@ struct ArgumentsText<'call> {
 
 impl ArgumentsText<'_> {
     fn object(&mut self, object: &Map<String, Value>, schema: Option<&Map<String, Value>>) {
-        let known = schema.and_then(|schema| schema.get("properties"));
+        let known = schema.and_then(|schema| field(schema, "properties"));
+        let known = known.and_then(Value::as_object);
         self.out.push(b'{');
         let start = self.out.len();
         for (name, value) in object {
-            let Some(property) = known.and_then(|known| known.get(name)) else {
+            let Some(property) = known.and_then(|known| field(known, name)) else {
                 continue;
             };
             let name = name.as_str();
@@ -66,14 +68,16 @@ impl ArgumentsText<'_> {
     }
 
     fn value(&mut self, value: &Value, schema: &Value) {
-        match (value, schema.get("type").and_then(Value::as_str)) {
+        let keywords = schema.as_object();
+        let keyword = |name| keywords.and_then(|keywords| field(keywords, name));
+        match (value, keyword("type").and_then(Value::as_str)) {
             (Value::Bool(_) | Value::Number(_), _) => {
                 // Writing into memory does not fail.
                 let _ = serde_json::to_writer(&mut self.out, value);
             }
             (Value::String(text), Some("string")) => self.text(text),
-            (Value::Array(entries), Some("array")) => self.list(entries, schema.get("items")),
-            (Value::Object(object), Some("object")) => self.object(object, schema.as_object()),
+            (Value::Array(entries), Some("array")) => self.list(entries, keyword("items")),
+            (Value::Object(object), Some("object")) => self.object(object, keywords),
             _ => self.out.extend_from_slice(LEFT_OUT),
         }
     }

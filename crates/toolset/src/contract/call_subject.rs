@@ -149,9 +149,9 @@ impl CallSubject {
 
 /// The texts that edits look for.
 fn sought(arguments: &JsonObject) -> Vec<String> {
-    let edits = arguments.get("edits").and_then(Value::as_array);
+    let edits = field(arguments, "edits").and_then(Value::as_array);
     let listed = edits.into_iter().flatten().map(|edit| edit.get("oldText"));
-    let texts = std::iter::once(arguments.get("old_str")).chain(listed);
+    let texts = std::iter::once(field(arguments, "old_str")).chain(listed);
     let texts = texts.flatten().filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
 }
