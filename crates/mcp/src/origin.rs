@@ -80,10 +80,13 @@ impl Origin {
     }
 
     /// The client as the log shows it: the name it gives itself, its address, and the operator's name for it.
-    pub(crate) fn shown(&self, named: Option<String>) -> String {
+    pub(crate) fn shown(&self, named: Option<String>) -> Arc<str> {
         let Origin::Http(client) = self else {
-            return named.unwrap_or_else(|| "unknown".to_owned());
+            return named.unwrap_or_else(|| "unknown".to_owned()).into();
         };
+        if named.is_none() && client.known_as().is_none() {
+            return Arc::clone(&client.address);
+        }
         let mut shown = named.map_or_else(String::new, |named| named + " ");
         shown += &client.address;
         if let Some(name) = client.known_as() {
@@ -91,7 +94,7 @@ impl Origin {
             shown += name;
             shown.push(')');
         }
-        shown
+        shown.into()
     }
 }
 

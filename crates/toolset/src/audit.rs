@@ -45,7 +45,7 @@ macro_rules! call_line {
             arguments = $record.subject.arguments.as_deref(),
             change = $record.change.as_deref(),
             $($ended)*
-            client = $record.caller.name,
+            client = &*$record.caller.name,
             client_name = $record.caller.client_name(),
             traceparent = $record.traceparent(),
             tracestate = $record.tracestate(),
@@ -102,7 +102,7 @@ impl CallRecord<'_> {
             path = path(&place),
             arguments = self.subject.arguments.as_deref(),
             error_code = worded.code,
-            client = self.caller.name,
+            client = &*self.caller.name,
             client_name = self.caller.client_name(),
             traceparent = self.traceparent(),
             tracestate = self.tracestate(),
@@ -255,7 +255,7 @@ pub(crate) fn is_on() -> bool {
 pub(crate) fn frequent(toolset: &str, caller: &Caller, calls: u64) {
     tracing::warn!(
         toolset,
-        client = caller.name,
+        client = &*caller.name,
         client_name = caller.client_name(),
         calls,
         "unusual call frequency: so many calls within ten seconds"

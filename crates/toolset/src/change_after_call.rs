@@ -39,7 +39,7 @@ impl LateEnd {
             subject: subject.clone(),
             // Only what the log needs: the call's memory is released when the call ends.
             caller: Caller {
-                name: caller.name.clone(),
+                name: Arc::clone(&caller.name),
                 allowance: Arc::clone(&caller.allowance),
                 request_size: caller.request_size,
                 trace: caller.trace.clone(),

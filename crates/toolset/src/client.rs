@@ -121,7 +121,7 @@ impl Drop for OpenQuestion {
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// What the log calls the client.
-    pub name: String,
+    pub name: Arc<str>,
     /// What the client's program calls itself, without its version.
     pub program: Option<String>,
     /// The account for statistics and uploads: token, session or address. A client cannot choose it.
@@ -186,7 +186,7 @@ const STDIO: &str = "stdio";
 impl Default for Caller {
     fn default() -> Caller {
         Caller {
-            name: String::new(),
+            name: Arc::default(),
             program: None,
             account: Arc::default(),
             account_kind: AccountKind::Connection,

@@ -76,7 +76,7 @@ impl<'call> Dispatch<'call> {
         let brought = self.admission.confirmations().brought(&call, answers);
         brought.map_err(|why| {
             if why == NotConfirmed::Foreign {
-                let client = &self.caller.name;
+                let client = &*self.caller.name;
                 tracing::warn!(
                     client,
                     tool = call.tool,

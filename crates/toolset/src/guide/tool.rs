@@ -180,7 +180,7 @@ pub(super) fn step<T: GuideTool>(
             tell_success::<T>(&success.paths, caller);
         }
         Ok(StepOutcome::Waiting(question)) => {
-            tracing::trace!(operation = T::NAME, path = %question.path, client = caller.name, "asking the agent");
+            tracing::trace!(operation = T::NAME, path = %question.path, client = &*caller.name, "asking the agent");
         }
         Err(failure) => tell_denied::<T>(failure, bridge, caller),
     }
@@ -193,7 +193,7 @@ fn tell_success<T: GuideTool>(paths: &[String], caller: &Caller) {
             operation = T::NAME,
             path,
             result = "ok",
-            client = caller.name,
+            client = &*caller.name,
             "guide operation"
         );
     }
@@ -210,7 +210,7 @@ fn tell_denied<T: GuideTool>(failure: &Failure, bridge: &ClientBridge, caller: &
             operation = T::NAME,
             path = error.path(),
             result = "permission",
-            client = caller.name,
+            client = &*caller.name,
             allowed = allowed.join(","),
             "the agent was denied access"
         );

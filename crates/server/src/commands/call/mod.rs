@@ -82,7 +82,7 @@ fn tool_names(service: &Service) -> Vec<String> {
 async fn call_and_print(service: &Service, request: &CallRequest) -> Result<()> {
     let (told, done) = watch::channel(0);
     let caller = Caller {
-        name: "shell".to_owned(),
+        name: "shell".into(),
         program: Some("shell".to_owned()),
         client: Arc::new(Shell {
             told,
