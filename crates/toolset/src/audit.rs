@@ -42,7 +42,7 @@ macro_rules! call_line {
             destination_root = $record.destination().and_then(root),
             destination_path = $record.destination().and_then(path),
             paths = $record.listed().as_deref(),
-            arguments = $record.subject.arguments.as_deref(),
+            arguments = $record.subject.arguments.as_deref().map(str::as_bytes),
             change = $record.change.as_deref(),
             $($ended)*
             client = &*$record.caller.name,
@@ -100,7 +100,7 @@ impl CallRecord<'_> {
             command = self.subject.command.as_deref().map(capped),
             root = root(&place),
             path = path(&place),
-            arguments = self.subject.arguments.as_deref(),
+            arguments = self.subject.arguments.as_deref().map(str::as_bytes),
             error_code = worded.code,
             client = &*self.caller.name,
             client_name = self.caller.client_name(),

@@ -3,11 +3,11 @@
 //! A line is `timestamp, level, message` and then the event's own fields, flat. Values are cut at a few kilobytes and
 //! control characters are escaped, so that no file name can forge a line.
 
+use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::io::IsTerminal;
 
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use toolset::escape;
 use tracing::field::{Field, Visit};
 
@@ -16,11 +16,14 @@ use crate::settings::LogFormat;
 /// The most bytes of one value that a line shows.
 pub(super) const MAX_VALUE: usize = 4096;
 /// Roughly how many bytes the fields of a call take.
-const USUAL_SIZE: usize = 256;
+const USUAL_SIZE: usize = 512;
+
+/// The bytes of a line besides its message and its fields: time, level and punctuation.
+const MOST_BEFORE_MESSAGE: usize = 80;
 
 /// The field whose text is a JSON list and is shown as one, because an event has no lists.
 const LIST: &str = "paths";
-/// The field whose text is a JSON object already.
+/// The field whose bytes are a JSON object already.
 const OBJECT: &str = "arguments";
 /// The longest such list; a longer one is shown as text and cut.
 const MAX_LIST: usize = 64 * 1024;
@@ -101,10 +104,13 @@ impl LogLine {
     }
 
     fn json(&self, now: jiff::Timestamp, level: tracing::Level) -> Vec<u8> {
-        let start = format!(r#"{{"timestamp":"{now:.3}","level":"{level}","message":"#);
-        let room = start.len() + self.message.len() + self.fields.len() + 4;
+        let room = MOST_BEFORE_MESSAGE + self.message.len() + self.fields.len();
         let mut line = Vec::with_capacity(room);
-        line.extend_from_slice(start.as_bytes());
+        line.extend_from_slice(br#"{"timestamp":""#);
+        push_time(now, &mut line);
+        line.extend_from_slice(br#"","level":""#);
+        line.extend_from_slice(level.as_str().as_bytes());
+        line.extend_from_slice(br#"","message":"#);
         push_quoted(&self.message, &mut line);
         line.extend_from_slice(&self.fields);
         line.push(b'}');
@@ -117,6 +123,35 @@ impl LogLine {
         line.extend_from_slice(&self.fields);
         line
     }
+}
+
+thread_local! {
+    /// The last second that was written, and how.
+    static LAST_SECOND: Cell<Option<(i64, SecondText)>> = const { Cell::new(None) };
+}
+
+/// A second as `2026-07-28T12:00:00`.
+type SecondText = [u8; 19];
+
+/// Writes a time with milliseconds. The text of its second is kept, because a busy log has thousands of lines in one.
+fn push_time(now: jiff::Timestamp, line: &mut Vec<u8>) {
+    let all = now.as_millisecond();
+    let (second, milliseconds) = (all.div_euclid(1000), all.rem_euclid(1000));
+    let last = LAST_SECOND.get().filter(|(last, _)| *last == second);
+    let text = last.map_or_else(|| second_text(now), |(_, text)| text);
+    LAST_SECOND.set(Some((second, text)));
+    line.extend_from_slice(&text);
+    let digit = |unit: i64| b'0' + (milliseconds / unit % 10) as u8;
+    line.extend_from_slice(&[b'.', digit(100), digit(10), digit(1), b'Z']);
+}
+
+fn second_text(now: jiff::Timestamp) -> SecondText {
+    let text = now.to_string();
+    // No clock shows a year before 0.
+    text.as_bytes()
+        .first_chunk()
+        .copied()
+        .unwrap_or(*b"0000-01-01T00:00:00")
 }
 
 fn push_quoted(text: &str, out: &mut Vec<u8>) {
@@ -156,7 +191,11 @@ impl Visit for LogLine {
         let mut text = Capped::default();
         // An error only means that the value is longer than what is shown.
         let _ = write!(text, "{value:?}");
-        self.record_text(field, &text.0);
+        if field.name() == "message" {
+            self.message = text.0;
+        } else {
+            self.push_text(field.name(), &text.0);
+        }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -166,19 +205,20 @@ impl Visit for LogLine {
         {
             return self.push(field.name(), list);
         }
-        if field.name() == OBJECT
-            && self.format == LineFormat::Json
-            && serde_json::from_str::<IgnoredAny>(value).is_ok()
-        {
-            self.name(field.name());
-            return self.fields.extend_from_slice(value.as_bytes());
-        }
         if value.len() <= MAX_VALUE {
             return self.record_text(field, value);
         }
         let mut text = Capped::default();
         let _ = text.write_str(value);
         self.record_text(field, &text.0);
+    }
+
+    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
+        if field.name() == OBJECT && self.format == LineFormat::Json {
+            self.name(field.name());
+            return self.fields.extend_from_slice(value);
+        }
+        self.record_str(field, &String::from_utf8_lossy(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
