@@ -73,49 +73,52 @@ pub struct Change {
 
 /// What a call learns about its change while making it. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct ChangeNotes {
-    rewritten_in_place: Arc<AtomicBool>,
-    changes: Arc<CallChanges>,
+pub struct ChangeNotes(Arc<CallNotes>);
+
+#[derive(Debug, Default)]
+struct CallNotes {
+    rewritten_in_place: AtomicBool,
+    changes: CallChanges,
 }
 
 impl ChangeNotes {
     /// Notes for a call of this author.
     #[must_use]
     pub fn of(author: Author) -> ChangeNotes {
-        ChangeNotes {
-            changes: Arc::new(CallChanges::by(author)),
-            ..ChangeNotes::default()
-        }
+        ChangeNotes(Arc::new(CallNotes {
+            changes: CallChanges::by(author),
+            ..CallNotes::default()
+        }))
     }
 
     /// Who makes the call.
     #[must_use]
     pub fn author(&self) -> &Author {
-        self.changes.author()
+        self.0.changes.author()
     }
 
     /// The names of the changes that the call made, one for each root whose history is kept.
     #[must_use]
     pub fn change_ids(&self) -> Vec<String> {
-        self.changes.ids()
+        self.0.changes.ids()
     }
 
     /// Declares the change complete. After this, everything that the reply confirms is on disk, if it has to be.
     pub fn settle(&self) -> Result<()> {
-        let settled = self.changes.settle();
+        let settled = self.0.changes.settle();
         settled.map_err(|errno| Error::unsynced("the record of the change", errno))
     }
 
     /// Tells whether something was changed that cannot be undone.
     #[must_use]
     pub fn cannot_be_undone(&self) -> bool {
-        self.changes.has_lost()
+        self.0.changes.has_lost()
     }
 
     /// Tells whether a file was rewritten in place, because it is a mount point: that is not atomic.
     #[must_use]
     pub fn rewritten_in_place(&self) -> bool {
-        self.rewritten_in_place.load(Ordering::Relaxed)
+        self.0.rewritten_in_place.load(Ordering::Relaxed)
     }
 }
 
@@ -129,7 +132,7 @@ impl Change {
     /// Begins the change of a call whose reply reports what is learned on the way.
     #[must_use]
     pub fn begin_noting(durability: Durability, notes: &ChangeNotes) -> Change {
-        notes.changes.begin(durability);
+        notes.0.changes.begin(durability);
         Change {
             durability,
             notes: notes.clone(),
@@ -170,13 +173,13 @@ impl Change {
 
     /// What the call has recorded so far.
     pub(crate) fn recorder(&self) -> &CallChanges {
-        &self.notes.changes
+        &self.notes.0.changes
     }
 
     /// The same change for parts that must be on disk whatever the call's durability is.
     #[must_use]
     pub fn synced(&self) -> Change {
-        self.notes.changes.begin(Durability::Fsync);
+        self.notes.0.changes.begin(Durability::Fsync);
         Change {
             durability: Durability::Fsync,
             ..self.clone()
@@ -234,7 +237,7 @@ impl Change {
     }
 
     pub(crate) fn note_rewritten_in_place(&self) {
-        let noted = &self.notes.rewritten_in_place;
+        let noted = &self.notes.0.rewritten_in_place;
         noted.store(true, Ordering::Relaxed);
     }
 

@@ -195,7 +195,7 @@ impl<'call> Dispatch<'call> {
             observation: self.observe(&subject),
             subject: &subject,
             start,
-            notes: ops::ChangeNotes::default(),
+            notes: None,
         };
         // Kept in case the call has to run again after a question.
         let kept = self.may_ask_first().then(|| arguments.clone());
@@ -213,7 +213,7 @@ impl<'call> Dispatch<'call> {
             Err(failure) => return self.refused(told, &failure, encoder),
         };
         if self.changes() {
-            told.notes = begun.call.context.change_notes.clone();
+            told.notes = Some(begun.call.context.change_notes.clone());
         }
         let ended = match kept {
             Some(arguments) => self.run_asking(begun, &arguments, &subject).await,
@@ -419,7 +419,6 @@ impl<'call> Dispatch<'call> {
         watch: &mut CallWatch<'_>,
         subject: &CallSubject,
     ) -> Result<EncodedReply, Failure> {
-        let notes = call.context.change_notes.clone();
         let turn = self
             .admission
             .turn(&self.caller.allowance, &call.context.cancel);
@@ -428,9 +427,10 @@ impl<'call> Dispatch<'call> {
                 Ok(reply) => return reply,
                 Err(rest) => rest,
             };
-        let late_end = self
-            .changes()
-            .then(|| LateEnd::new(self.entry.contract, subject, self.caller, &notes));
+        let late_end = self.changes().then(|| {
+            let notes = &call.context.change_notes;
+            LateEnd::new(self.entry.contract, subject, self.caller, notes)
+        });
         let work = observed(work, late_end.clone());
         let run = async {
             let slot = match slot {

@@ -18,8 +18,8 @@ pub(super) struct EndingCall<'call> {
     pub(super) subject: &'call CallSubject,
     pub(super) start: Instant,
     pub(super) observation: Option<Observation>,
-    /// What the call learns about its change.
-    pub(super) notes: ops::ChangeNotes,
+    /// What the call learns about its change, if it makes one.
+    pub(super) notes: Option<ops::ChangeNotes>,
 }
 
 impl Dispatch<'_> {
@@ -166,7 +166,7 @@ impl Dispatch<'_> {
             toolset: self.entry.contract.name(),
             subject: told.subject,
             caller: self.caller,
-            change: audit::change_of(&told.notes),
+            change: told.notes.as_ref().and_then(audit::change_of),
             duration: told.start.elapsed(),
             response_size,
             observation: told.observation,
