@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
@@ -362,6 +362,8 @@ pub struct ReplyRoom {
     reserved: Mutex<Option<Reserved>>,
     /// Identifies this room among all others.
     number: u64,
+    /// Whether it may have the turn to grow beyond the budget. Most calls never do, and need not look.
+    may_have_turn: AtomicBool,
 }
 
 /// How many rooms there were.
@@ -383,6 +385,7 @@ impl ReplyRoom {
             patience,
             reserved: Mutex::default(),
             number: ROOMS.fetch_add(1, Ordering::Relaxed),
+            may_have_turn: AtomicBool::new(false),
         }
     }
 
@@ -417,7 +420,7 @@ impl ReplyRoom {
         }
         let mut held = self.budget.held();
         if own.bytes > 0 && self.may_begin_growing(&held, own) {
-            held.growing = Some(self.number);
+            self.begin_growing(&mut held);
         }
         let may_grow = held.growing == Some(self.number);
         let bytes = if may_grow { bytes } else { 0 };
@@ -446,7 +449,7 @@ impl ReplyRoom {
         loop {
             let check = budget.check(&held, &self.client, own.bytes, bytes);
             if check.is_err() && self.may_begin_growing(&held, own) {
-                held.growing = Some(self.number);
+                self.begin_growing(&mut held);
             }
             if check.is_ok() || held.growing == Some(self.number) {
                 budget.count(&mut held, &self.client, own.bytes, bytes);
@@ -469,8 +472,17 @@ impl ReplyRoom {
         held.growing.is_none() && others_of_client <= self.budget.limits.of_one / 2
     }
 
+    /// Takes the turn to grow beyond the budget.
+    fn begin_growing(&self, held: &mut BudgetState) {
+        held.growing = Some(self.number);
+        self.may_have_turn.store(true, Ordering::Relaxed);
+    }
+
     /// Gives the turn to grow beyond the budget to another call.
     fn stop_growing(&self) {
+        if !self.may_have_turn.load(Ordering::Relaxed) {
+            return;
+        }
         let mut held = self.budget.held();
         if held.growing == Some(self.number) {
             held.growing = None;
