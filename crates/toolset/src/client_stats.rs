@@ -51,22 +51,22 @@ struct ClientRecord {
 impl StatsTable {
     /// Counts a call; returns the window's total when it first exceeds the usual.
     pub(crate) fn called(&self, client: &str, usual: Option<u64>, now: Instant) -> Option<u64> {
-        let mut clients = self.clients();
-        let client = clients.entry(client, now);
-        client.roll_window(now);
-        client.calls += 1;
-        client.in_window += 1;
-        let is_unusual = usual.is_some_and(|usual| client.in_window > usual) && !client.is_told;
-        client.is_told |= is_unusual;
-        is_unusual.then_some(client.in_window)
+        self.clients().with(client, now, |client| {
+            client.roll_window(now);
+            client.calls += 1;
+            client.in_window += 1;
+            let is_unusual = usual.is_some_and(|usual| client.in_window > usual) && !client.is_told;
+            client.is_told |= is_unusual;
+            is_unusual.then_some(client.in_window)
+        })
     }
 
     /// Counts a violation of a client, and tells what it did so far.
     pub(crate) fn violated(&self, client: &str, now: Instant) -> ClientStats {
-        let mut clients = self.clients();
-        let client = clients.entry(client, now);
-        client.violations += 1;
-        client.stats()
+        self.clients().with(client, now, |client| {
+            client.violations += 1;
+            client.stats()
+        })
     }
 
     /// Every client in the order of arrival, each with whether it is the one asking.
@@ -87,17 +87,25 @@ impl StatsTable {
 }
 
 impl ClientTable {
-    /// Returns the entry of a client; removes quiet clients if a new one needs room.
-    fn entry(&mut self, client: &str, now: Instant) -> &mut ClientRecord {
-        if self.table.len() >= CLIENTS_MAX && !self.table.contains_key(client) {
+    /// Uses the record of a client; removes quiet clients if a new one needs room.
+    fn with<T>(
+        &mut self,
+        client: &str,
+        now: Instant,
+        use_it: impl FnOnce(&mut ClientRecord) -> T,
+    ) -> T {
+        if let Some(known) = self.table.get_mut(client) {
+            return use_it(known);
+        }
+        if self.table.len() >= CLIENTS_MAX {
             self.table.retain(|_, client| client.is_recent(now));
         }
-        let is_known = self.table.len() < CLIENTS_MAX || self.table.contains_key(client);
-        let name = if is_known { client } else { OTHERS };
-        self.table.entry(name.to_owned()).or_insert_with(|| {
+        let has_room = self.table.len() < CLIENTS_MAX;
+        let name = if has_room { client } else { OTHERS };
+        use_it(self.table.entry(name.to_owned()).or_insert_with(|| {
             self.came += 1;
             ClientRecord::new(self.came, now)
-        })
+        }))
     }
 }
 

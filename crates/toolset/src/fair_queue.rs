@@ -4,6 +4,7 @@
 //! the room, calls that take minutes would keep out those that take microseconds. And a root that does not answer, as a
 //! network file system may not, holds up its own calls only: the client's calls in other roots find room too.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -370,14 +371,15 @@ impl WaitingCalls {
 
     fn end(&mut self, turn: &Turn, weight: Weight) {
         *self.running.of(weight) -= 1;
-        if let Some(own) = self.running_of.get_mut(&turn.client) {
+        if let Entry::Occupied(mut entry) = self.running_of.entry(Arc::clone(&turn.client)) {
+            let own = entry.get_mut();
             *own.all.of(weight) -= 1;
             if let Some((_, count)) = own.by_roots.iter_mut().find(|(of, _)| *of == turn.roots) {
                 *count.of(weight) -= 1;
             }
             own.by_roots.retain(|(_, count)| count.all() > 0);
             if own.all.all() == 0 {
-                self.running_of.remove(&turn.client);
+                entry.remove();
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The upper bounds of the histogram's buckets, in seconds; the last bucket has none.
@@ -16,7 +16,9 @@ pub(crate) const OK: &str = "ok";
 /// Counts the calls of one tool.
 #[derive(Debug, Default)]
 pub(crate) struct CallCounters {
-    outcomes: Mutex<BTreeMap<&'static str, u64>>,
+    /// Calls that went well; most do, and no lock is taken for them.
+    well: AtomicU64,
+    failures: Mutex<BTreeMap<&'static str, u64>>,
     classes: [AtomicU64; DURATION_BUCKETS.len()],
     microseconds: AtomicU64,
     bytes: AtomicU64,
@@ -41,9 +43,11 @@ pub struct ToolMetrics {
 
 impl CallCounters {
     pub(crate) fn add(&self, outcome: &'static str, duration: Duration, bytes: usize) {
-        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        *outcomes.entry(outcome).or_default() += 1;
-        drop(outcomes);
+        if outcome == OK {
+            self.well.fetch_add(1, Ordering::Relaxed);
+        } else {
+            *self.failures().entry(outcome).or_default() += 1;
+        }
         let seconds = duration.as_secs_f64();
         let class = DURATION_BUCKETS.iter().position(|most| seconds <= *most);
         if let Some(class) = class.and_then(|class| self.classes.get(class)) {
@@ -55,7 +59,11 @@ impl CallCounters {
     }
 
     pub(crate) fn metrics(&self, toolset: &'static str, tool: &'static str) -> ToolMetrics {
-        let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outcomes = self.failures().clone();
+        let well = self.well.load(Ordering::Relaxed);
+        if well > 0 {
+            outcomes.insert(OK, well);
+        }
         let mut sum = 0;
         let at_most = self.classes.each_ref().map(|class| {
             sum += class.load(Ordering::Relaxed);
@@ -64,11 +72,15 @@ impl CallCounters {
         ToolMetrics {
             toolset,
             tool,
-            outcomes: outcomes.clone(),
+            outcomes,
             at_most,
             duration: Duration::from_micros(self.microseconds.load(Ordering::Relaxed)),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
+    }
+
+    fn failures(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
