@@ -29,33 +29,25 @@ pub fn escape(text: &str, out: &mut Vec<u8>) {
 /// Writes the bytes of a text as the inside of a JSON string. `escaped` is told each byte that was escaped, and where its
 /// escape ends.
 pub(crate) fn escape_bytes(text: &[u8], out: &mut Vec<u8>, mut escaped: impl FnMut(u8, usize)) {
-    let mut rest = text;
-    while let Some((plain, behind)) = rest.split_at_checked(plain_length(rest)) {
-        out.extend_from_slice(plain);
-        let Some((special, after)) = behind.split_first() else {
-            return;
-        };
-        push_escaped(*special, out);
-        escaped(*special, out.len());
-        rest = after;
-    }
+    let mut written = 0;
+    each_special(text, |place, special| {
+        out.extend_from_slice(text.get(written..place).unwrap_or_default());
+        push_escaped(special, out);
+        escaped(special, out.len());
+        written = place + 1;
+    });
+    out.extend_from_slice(text.get(written..).unwrap_or_default());
 }
 
 /// How many bytes a text has as the inside of a JSON string.
 pub(crate) fn escaped_length(text: &str) -> usize {
-    let mut rest = text.as_bytes();
-    let mut length = 0;
-    while let Some((plain, behind)) = rest.split_at_checked(plain_length(rest)) {
-        length += plain.len();
-        let Some((special, after)) = behind.split_first() else {
-            break;
-        };
+    let mut length = text.len();
+    each_special(text.as_bytes(), |_, special| {
         length += match special {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-            _ => 6,
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+            _ => 5,
         };
-        rest = after;
-    }
+    });
     length
 }
 
@@ -78,26 +70,32 @@ fn push_escaped(special: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// How many leading bytes need no escape. Bytes that need one are ASCII, so no character is cut.
-fn plain_length(bytes: &[u8]) -> usize {
+/// Finds the bytes that need an escape, in order. They are ASCII, so no character is cut.
+fn each_special(bytes: &[u8], mut found: impl FnMut(usize, u8)) {
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-    let mut plain = 0;
+    let mut place = 0;
     let mut marks = [0; BLOCK];
     for block in blocks {
         // No branch per byte, so that the compiler can use vector instructions.
         for (mark, byte) in marks.iter_mut().zip(block) {
             *mark = u8::from(is_special(*byte));
         }
-        for word in marks.as_chunks().0 {
-            let word = u64::from_le_bytes(*word);
-            if word != 0 {
-                return plain + word.trailing_zeros() as usize / 8;
+        let words = marks.as_chunks().0.iter().zip(block.as_chunks::<8>().0);
+        for (marked, bytes) in words {
+            let mut marked = u64::from_le_bytes(*marked);
+            while marked != 0 {
+                let at = marked.trailing_zeros() as usize / 8;
+                found(place + at, bytes.get(at).copied().unwrap_or_default());
+                marked &= marked - 1;
             }
-            plain += size_of::<u64>();
+            place += bytes.len();
         }
     }
-    let special = tail.iter().position(|byte| is_special(*byte));
-    plain + special.unwrap_or(tail.len())
+    for (at, byte) in tail.iter().enumerate() {
+        if is_special(*byte) {
+            found(place + at, *byte);
+        }
+    }
 }
 
 fn is_special(byte: u8) -> bool {
