@@ -37,6 +37,8 @@ pub(super) struct GlobList {
     names: NameTable,
     /// The names of globs that ignore case, in lower case.
     lowered: NameTable,
+    /// No glob has a capital letter, so both tables say the same.
+    is_lower: bool,
 }
 
 /// The bits of a list while it is built.
@@ -113,6 +115,10 @@ impl GlobList {
         }
         let words = states.count.div_ceil(64);
         let all_exceptions = globs.iter().all(|glob| glob.is_exception);
+        let is_lower = states
+            .named
+            .keys()
+            .all(|pattern| pattern.lowered() == *pattern);
         let (names, lowered) = tables(states.named, words);
         let mut list = GlobList {
             start: Vec::new(),
@@ -124,6 +130,7 @@ impl GlobList {
             shown_unmatched: purpose == Purpose::Hide || all_exceptions,
             names,
             lowered,
+            is_lower,
         };
         let mut start = states.start.sized(words);
         list.pass_deep(&mut start);
@@ -207,6 +214,9 @@ impl GlobList {
 
     /// Tells whether a name would be judged differently if case did not matter.
     pub(super) fn case_decides(&self, from: &[u64], name: &[u8], lowered: &[u8]) -> bool {
+        if self.is_lower && name == lowered {
+            return false;
+        }
         if !self.names.has_fitting(name) && !self.lowered.has_fitting(lowered) {
             return false;
         }

@@ -92,18 +92,24 @@ impl View {
     }
 
     pub(crate) fn start(&self) -> Standing {
-        Standing(
-            self.lists
-                .iter()
-                .flat_map(|list| list.start().to_vec())
-                .collect(),
-        )
+        let words = self.lists.iter().map(GlobList::words).sum();
+        let mut start = Vec::with_capacity(words);
+        for list in &self.lists {
+            start.extend_from_slice(list.start());
+        }
+        Standing(start)
     }
 
     pub(crate) fn step(&self, from: &Standing, name: &[u8]) -> Standing {
         let mut into = Standing(vec![0; from.0.len()]);
         self.step_into(from, name, &mut into);
         into
+    }
+
+    /// Goes on to an entry. `spare` is any other standing, which is written over.
+    pub(super) fn step_on(&self, at: &mut Standing, spare: &mut Standing, name: &[u8]) {
+        self.step_into(at, name, spare);
+        std::mem::swap(at, spare);
     }
 
     fn step_into(&self, from: &Standing, name: &[u8], into: &mut Standing) {

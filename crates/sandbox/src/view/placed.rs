@@ -41,11 +41,12 @@ impl RootView {
     /// any folding of names.
     pub(crate) fn shows_plainly(&self, path: &[u8], kind: FileKind) -> bool {
         let mut at = self.view.start();
+        let mut spare = at.clone();
         for name in path.split(|&byte| byte == b'/') {
             if self.view.is_doubtful(&at, name) {
                 return false;
             }
-            at = self.view.step(&at, name);
+            self.view.step_on(&mut at, &mut spare, name);
         }
         self.view.judges(&at, kind)
     }
