@@ -26,6 +26,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+/// Stands for the version of the file, which the real server makes from its times and number.
+const VERSION: &str = "hFU0up1kr";
+
 /// The prepared reply.
 #[derive(Clone)]
 struct Floor(Arc<(String, Value)>);
@@ -35,13 +38,13 @@ impl Floor {
     fn of(path: &str) -> anyhow::Result<Floor> {
         let content = std::fs::read_to_string(path)?;
         let lines = content.lines().count();
-        let text = content
-            .lines()
-            .enumerate()
-            .map(|(index, line)| format!("{:>6}\t{line}\n", index + 1));
+        let numbered = content.lines().enumerate();
+        let numbered = numbered.map(|(index, line)| format!("{}\t{line}\n", index + 1));
+        let text = numbered.chain([format!("[version {VERSION}]")]);
         let reply = json!({
             "root": "bench", "path": "small.txt", "content": content, "encoding": "utf-8", "size": content.len(),
-            "lines_total": lines, "start_line": 1, "end_line": lines, "truncated": false, "binary": false
+            "lines_total": lines, "start_line": 1, "end_line": lines, "version": VERSION, "truncated": false,
+            "binary": false
         });
         Ok(Floor(Arc::new((text.collect(), reply))))
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::connection::{Connection, greeting, post, request, with_progress};
 use crate::single_step::Steps;
@@ -188,6 +188,23 @@ impl Bench {
             stdout,
             stderr,
         })
+    }
+
+    /// Fails unless both servers give the same reply, but for the version of the file, which the floor makes up.
+    fn check_replies(&self) -> Result<()> {
+        let reply = |who| -> Result<String> {
+            let mut server = self.start(who, Wire::Stdio, "small.txt", Counted::No)?;
+            server.greet()?;
+            let reply = server.exchange(&request("small.txt"))?;
+            server.stop(Wire::Stdio)?;
+            without_version(&reply)
+        };
+        let (ours, floor) = (reply(Who::Ours)?, reply(Who::Floor)?);
+        ensure!(
+            ours == floor,
+            "the floor gives another reply: {floor}ours: {ours}"
+        );
+        Ok(())
     }
 
     /// Instructions of a small call, by single steps.
@@ -436,6 +453,14 @@ fn middle(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
+/// A reply with as many other letters for its file's version.
+fn without_version(reply: &str) -> Result<String> {
+    let message: Value = serde_json::from_str(reply)?;
+    let version = &message["result"]["structuredContent"]["version"];
+    let version = version.as_str().context("a reply without a version")?;
+    Ok(reply.replace(version, &"v".repeat(version.len())))
+}
+
 /// The first `length` bytes, or a few less where a character would be cut.
 fn cut(text: &str, length: usize) -> &str {
     let end = (0..=length).rev().find(|&end| text.is_char_boundary(end));
@@ -540,6 +565,7 @@ fn main() -> Result<()> {
     let root = parent.path().join("bench");
     fs::create_dir(&root)?;
     let bench = Bench::new(root, earlier)?;
+    bench.check_replies()?;
     // A row is shown as soon as it is known: the next one may take minutes.
     let mut table = io::stdout();
     writeln!(
