@@ -4,7 +4,7 @@ use testkit::{Http, Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
 use crate::harness::ToolSet;
-use crate::harness::message::initialize;
+use crate::harness::message::{initialize, tool_call};
 use crate::workspace::Workspace;
 
 fn with_sessions(tree: &Tree) -> Setup {
@@ -64,6 +64,55 @@ async fn sessions_work_have_a_cap_and_end() {
     assert_eq!(call(http, &first, &[]).await, 404);
     assert_eq!(begin(http, &[]).await.status, 200, "there is room again");
     assert_eq!(call(http, "forged", &[]).await, 404);
+}
+
+/// The id of the last event in a stream.
+fn last_id(events: &str) -> Option<&str> {
+    let mut ids = events.lines().filter_map(|line| line.strip_prefix("id: "));
+    ids.next_back()
+}
+
+#[tokio::test]
+async fn a_stream_that_broke_is_read_on_by_the_id_of_its_last_event() {
+    let tree = Tree::new().file("f", "content");
+    let wire = with_sessions(&tree).wire(Transport::Http).await;
+    let http = wire.http();
+    let session = begin(http, &[]).await;
+    let session = session.header("mcp-session-id").unwrap();
+    let newest = ("mcp-protocol-version", "2025-11-25");
+    let own = [("mcp-session-id", session), newest];
+    let read = tool_call(7, "read_file", &json!({"root": "workspace", "path": "f"}));
+    let whole = http.post("/mcp", &own, &read).await.body;
+    // What a client that lost the connection has seen: the first event, which only has an id.
+    let (first, rest) = whole.split_once("\n\n").unwrap();
+    assert!(
+        rest.contains("\"id\":7") && !first.contains("\"id\":7"),
+        "{whole}"
+    );
+    let resume = async |session: &str, last: &str| {
+        let headers = [
+            ("mcp-session-id", session),
+            newest,
+            ("accept", "text/event-stream"),
+            ("last-event-id", last),
+        ];
+        http.send("GET", "/mcp", &headers).await
+    };
+    let resumed = resume(session, last_id(first).unwrap()).await;
+    assert_eq!(resumed.header("content-type"), Some("text/event-stream"));
+    assert_eq!(resumed.body, rest, "all that was missed, with the same ids");
+    let behind_the_reply = resume(session, last_id(&whole).unwrap()).await;
+    assert_eq!(
+        (behind_the_reply.status, &*behind_the_reply.body),
+        (200, "")
+    );
+
+    // Event ids are those of a session: in another one they lead nowhere.
+    let other = begin(http, &[]).await;
+    let other = other.header("mcp-session-id").unwrap();
+    let foreign = resume(other, last_id(first).unwrap()).await;
+    assert!(!foreign.body.contains("content"), "{foreign:?}");
+    assert_eq!(resume("forged", last_id(first).unwrap()).await.status, 404);
 }
 
 #[tokio::test]
