@@ -21,9 +21,6 @@ CALLS ?= 20000
 # The target of the binary that needs no library.
 STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 
-# Compares the replies of a debug build with the recorded ones.
-COMPARE = tests/corpus/corpus.py compare target/debug/mcp-filesystem tests/corpus/replies.jsonl --differences tests/corpus/differences.json
-
 .PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-histories test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race pictures docker-build static packages test-packages
 
 help: ## list the targets
@@ -67,8 +64,7 @@ unit: ## every test of the workspace
 
 corpus: ## every recorded reply, byte for byte but for what is meant to differ (needs Python; half a minute)
 	$(CARGO) build --locked --package $(CMD)
-	@# Twice at most: whether a question that is withdrawn as its call ends is still told is a race, and both are right.
-	$(COMPARE) || $(COMPARE)
+	tests/corpus/corpus.py compare target/debug/$(CMD) tests/corpus/replies.jsonl --differences tests/corpus/differences.json
 
 test-clients: corpus ## the recorded replies, other people's clients, the official conformance suite, and the packages (needs Node and Python)
 	tests/clients/run target/debug/mcp-filesystem

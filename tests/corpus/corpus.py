@@ -18,6 +18,8 @@ from differences import Differences  # noqa: E402
 
 MODULES = ["stdio", "http", "sessions", "guide", "settings", "conformance", "tools"]
 WORKERS = 3
+# In these scenes a question is withdrawn as its call ends. Whether it is still told is a race, and both are right.
+RACING = ["guide/stdio cancelled", "guide/stdio handover", "guide/stdio timeout", "guide/session cancelled"]
 
 
 class Stage:
@@ -75,13 +77,14 @@ def compare(binary, path, differences_path, wanted):
     recording = fixture.Recording(path)
     differences = Differences(differences_path)
     exchanges, troubles = played(binary, wanted)
-    passed = 0
-    for name, request, reply in exchanges:
-        trouble = judged(name, request, reply, recording, differences)
-        if trouble is None:
-            passed += 1
-        else:
-            troubles.append(f"different: {name}\n{trouble}")
+    different = judged_all(exchanges, recording, differences)
+    for scene in RACING:
+        if any(is_of(name, scene) for name in different):
+            again, failures = played(binary, scene)
+            troubles += failures
+            different = {name: trouble for name, trouble in different.items() if not is_of(name, scene)}
+            different |= judged_all(again, recording, differences)
+    troubles += [f"different: {name}\n{trouble}" for name, trouble in different.items()]
     said = {name for name, _, _ in exchanges}
     troubles += [f"missing: {name}" for name in recording.exchanges if name not in said and name.startswith(wanted)]
     if not wanted:
@@ -91,8 +94,19 @@ def compare(binary, path, differences_path, wanted):
     for count, reason in differences.counts():
         print(f"{count:5} × {reason}")
     print(f"{differences.occurred} intended differences")
-    print(f"{passed} passed, {len(troubles)} failed")
+    print(f"{len(exchanges) - len(different)} passed, {len(troubles)} failed")
     return 1 if troubles else 0
+
+
+def is_of(name, scene):
+    """Whether an exchange belongs to a scene."""
+    return name.startswith(f"{scene}/")
+
+
+def judged_all(exchanges, recording, differences):
+    """The exchanges that are wrong, and what is wrong with them."""
+    troubles = {name: judged(name, request, reply, recording, differences) for name, request, reply in exchanges}
+    return {name: trouble for name, trouble in troubles.items() if trouble is not None}
 
 
 def judged(name, request, reply, recording, differences):
