@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::{FileKind, Follow, Metadata, Seen, WalkItem, WalkOptions};
+use sandbox::{FileKind, Follow, Seen, WalkItem, WalkOptions};
 
 use crate::context::{Cancel, Context};
+use crate::entry_facts::EntryFacts;
 use crate::error::{PatternRole, Result, Wanted};
 use crate::gathered_bytes::{Gathered, told_entry, with_room};
 use crate::ignore_rules::IgnoreRules;
@@ -103,11 +104,9 @@ pub struct Globbed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GlobEntry {
     /// Its path inside the root, as shown.
-    pub path: String,
-    /// The path's bytes are not UTF-8.
-    pub invalid_utf8: bool,
+    pub path: Box<str>,
     /// What is known of it; a link is not followed.
-    pub metadata: Metadata,
+    pub facts: EntryFacts,
 }
 
 impl Operation for Glob {
@@ -162,20 +161,18 @@ impl Glob {
 impl GlobOrder {
     /// Brings what was found into this order and keeps the first of it. Equal entries stay in the order of their paths.
     fn apply(self, found: &mut Globbed, max_results: usize) {
-        let time = |entry: &GlobEntry| {
-            let modified = entry.metadata.modified;
-            (modified.seconds, modified.nanoseconds)
-        };
         // The size of a directory's own list means nothing.
-        let size = |entry: &GlobEntry| match entry.metadata.kind {
+        let size = |entry: &GlobEntry| match entry.facts.kind {
             FileKind::Directory => 0,
-            _ => entry.metadata.size,
+            _ => entry.facts.size,
         };
         let entries = &mut found.entries;
         match self {
             GlobOrder::Path => return,
             GlobOrder::Size => entries.sort_by_key(|entry| Reverse(size(entry))),
-            GlobOrder::Modified => entries.sort_by_key(|entry| Reverse(time(entry))),
+            GlobOrder::Modified => {
+                entries.sort_by_key(|entry| Reverse(entry.facts.modified()));
+            }
         }
         found.truncated |= entries.len() > max_results;
         entries.truncate(max_results);
@@ -262,11 +259,9 @@ impl GlobSearch {
     /// Looks at a matching entry; `None` if it is gone meanwhile.
     fn entry(item: &WalkItem) -> Option<GlobEntry> {
         let metadata = item.dir.stat(&item.name).ok()?;
-        let invalid_utf8 = is_invalid_utf8(item);
         Some(GlobEntry {
-            path: item.path(),
-            invalid_utf8,
-            metadata,
+            path: item.path().into_boxed_str(),
+            facts: EntryFacts::described(&metadata, is_invalid_utf8(item)),
         })
     }
 }
@@ -363,11 +358,7 @@ mod tests {
     }
 
     fn paths(found: &Globbed) -> Vec<&str> {
-        found
-            .entries
-            .iter()
-            .map(|entry| entry.path.as_str())
-            .collect()
+        found.entries.iter().map(|entry| &*entry.path).collect()
     }
 
     fn sources() -> Tree {
@@ -454,9 +445,9 @@ mod tests {
             assert_eq!(paths(&found), expected);
         }
         let file = run(glob(&tree, "a.go"));
-        assert_eq!(file.entries[0].metadata.size, 5);
+        assert_eq!(file.entries[0].facts.size, 5);
         assert_eq!(
-            run(glob(&tree, "link")).entries[0].metadata.kind,
+            run(glob(&tree, "link")).entries[0].facts.kind,
             FileKind::Symlink
         );
     }
@@ -504,7 +495,7 @@ mod tests {
         tree.file_named(b"d\xfe/x\xff.go", "");
         let found = run(glob(&tree, "**/*.go"));
         assert_eq!(paths(&found), ["d\u{F7FE}/x\u{F7FF}.go"]);
-        assert!(found.entries[0].invalid_utf8);
+        assert!(found.entries[0].facts.invalid_utf8);
     }
 
     #[test]

@@ -207,8 +207,10 @@ mod tests {
             exclude: Vec::new(),
         };
         let found = request.run(&context()).unwrap();
-        let paths = found.entries.into_iter().map(|entry| entry.path);
-        paths.filter(|path| !path.contains("ignore")).collect()
+        let paths = found.entries.into_iter().map(|entry| entry.path.into());
+        paths
+            .filter(|path: &String| !path.contains("ignore"))
+            .collect()
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod destination;
 mod edit;
 mod edit_files;
 mod edit_lock;
+mod entry_facts;
 mod error;
 mod gathered_bytes;
 mod glob;
@@ -73,6 +74,7 @@ pub use destination::OnDirectory;
 pub use edit::WHOLE_FILE_MAX;
 pub use edit_files::{CHANGES_SHOWN, EditFiles, EditedFile, EditedFiles, FileEdit, Rehearsal};
 pub use encoding_rs::Encoding;
+pub use entry_facts::EntryFacts;
 pub use error::{
     EditFault, Error, ErrorKind, NearDifference, NearRegion, PatternRole, RequestPart, Result,
     TreeWork, Wanted,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::{
-    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Metadata, Name, RelPath, Seen, WalkEvent,
-    WalkFault, WalkItem, WalkOptions, Walker,
+    Choice, Dir, DirEntry, FileKind, Follow, LinkTarget, Name, RelPath, Seen, WalkEvent, WalkFault,
+    WalkItem, WalkOptions, Walker,
 };
 
 use crate::context::{Cancel, Context};
+use crate::entry_facts::EntryFacts;
 use crate::error::{Error, PatternRole, Result, Wanted};
 use crate::gathered_bytes::{Gathered, told_entry, with_room};
 use crate::operation::Operation;
@@ -68,15 +69,9 @@ impl List {
 #[derive(Debug, Clone)]
 pub struct ListEntry {
     /// Its path inside the root.
-    pub path: String,
-    /// What it is.
-    pub kind: FileKind,
-    /// Whether its name begins with a dot.
-    pub hidden: bool,
-    /// Whether its name's bytes are not UTF-8.
-    pub invalid_utf8: bool,
-    /// Its metadata, if requested and available.
-    pub metadata: Option<Metadata>,
+    pub path: Box<str>,
+    /// What is known of it. It was looked at if that was requested and possible.
+    pub facts: EntryFacts,
     /// Where it leads, if it is a link and details were asked for.
     pub target: Option<Box<LinkTarget>>,
 }
@@ -86,6 +81,12 @@ impl ListEntry {
     #[must_use]
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// Whether its name begins with a dot.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.name().starts_with('.')
     }
 }
 
@@ -366,29 +367,25 @@ impl Describe {
     /// Describes an entry; `None` if it is gone since it was listed.
     fn entry(&self, dir: &Dir, listed: &DirEntry) -> Option<ListEntry> {
         let name = &listed.name;
-        let mut entry = ListEntry {
-            path: dir.join(name),
-            kind: listed.kind,
-            hidden: name.is_hidden(),
-            invalid_utf8: name.is_invalid_utf8(),
-            metadata: None,
-            target: None,
-        };
+        let invalid_utf8 = name.is_invalid_utf8();
+        let mut facts = EntryFacts::listed(listed.kind, invalid_utf8);
+        let mut target = None;
         if self.detail == Detail::Metadata {
             match dir.stat(name) {
-                Ok(metadata) => {
-                    entry.kind = metadata.kind;
-                    entry.metadata = Some(metadata);
-                }
+                Ok(metadata) => facts = EntryFacts::described(&metadata, invalid_utf8),
                 Err(sandbox::Error::NotFound { .. }) => return None,
                 // The process may be allowed to list an entry but not to examine it.
                 Err(_) => {}
             }
-            if entry.kind == FileKind::Symlink {
-                entry.target = self.link_target(dir, name).map(Box::new);
+            if facts.kind == FileKind::Symlink {
+                target = self.link_target(dir, name).map(Box::new);
             }
         }
-        Some(entry)
+        Some(ListEntry {
+            path: dir.join(name).into_boxed_str(),
+            facts,
+            target,
+        })
     }
 
     fn link_target(&self, dir: &Dir, name: &Name) -> Option<LinkTarget> {
@@ -494,11 +491,7 @@ mod tests {
     }
 
     fn paths(listed: &Listed) -> Vec<&str> {
-        listed
-            .entries
-            .iter()
-            .map(|entry| entry.path.as_str())
-            .collect()
+        listed.entries.iter().map(|entry| &*entry.path).collect()
     }
 
     fn sample() -> Tree {
@@ -525,7 +518,7 @@ mod tests {
         let found: Vec<_> = listed
             .entries
             .iter()
-            .map(|entry| (entry.path.clone(), entry.metadata.unwrap().size as usize))
+            .map(|entry| (entry.path.to_string(), entry.facts.size as usize))
             .collect();
         assert_eq!(found, expected);
         assert!(matches!(
@@ -544,8 +537,8 @@ mod tests {
         );
         let last_file = &listed.entries[4];
         assert_eq!(last_file.name(), "b.txt");
-        assert_eq!(last_file.metadata.unwrap().size, 2);
-        assert!(listed.entries[0].hidden && !listed.truncated && listed.faults.is_empty());
+        assert_eq!(last_file.facts.size, 2);
+        assert!(listed.entries[0].is_hidden() && !listed.truncated && listed.faults.is_empty());
         assert_eq!(listed.path, "d");
     }
 
@@ -603,8 +596,8 @@ mod tests {
         let mut list = request(&tree, "d");
         list.detail = Detail::Names;
         let listed = list.run(&context()).unwrap();
-        assert!(listed.entries.iter().all(|entry| entry.metadata.is_none()));
-        assert_eq!(listed.entries[2].kind, FileKind::Directory);
+        assert!(listed.entries.iter().all(|entry| !entry.facts.is_described));
+        assert_eq!(listed.entries[2].facts.kind, FileKind::Directory);
     }
 
     #[test]
@@ -662,7 +655,7 @@ mod tests {
         assert_eq!(target(2), Some(&LinkTarget::Outside));
         assert_eq!(target(3), Some(&LinkTarget::Dangling));
         assert_eq!(target(4), Some(&LinkTarget::Loop));
-        assert_eq!(listed.entries[5].kind, FileKind::Fifo);
+        assert_eq!(listed.entries[5].facts.kind, FileKind::Fifo);
         assert_eq!(target(5), None);
         let mut list = request(&tree, "");
         list.max_depth = None;
@@ -679,7 +672,7 @@ mod tests {
         tree.file_named(b"\xe9t\xe9", "");
         let listed = request(&tree, "").run(&context()).unwrap();
         assert_eq!(listed.entries[0].name(), "\u{F7E9}t\u{F7E9}");
-        assert!(listed.entries[0].invalid_utf8);
+        assert!(listed.entries[0].facts.invalid_utf8);
     }
 
     #[test]

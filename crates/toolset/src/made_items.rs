@@ -1,5 +1,7 @@
 //! Lists of a reply whose items are made while they are written: a large list is not held a second time in another form.
 
+use std::str::SplitTerminator;
+
 use serde::{Serialize, Serializer};
 
 /// Something that items of a reply are made from.
@@ -19,4 +21,12 @@ pub(crate) fn serialize<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(made.items())
+}
+
+/// Writes lines as a list of strings.
+pub(crate) fn serialize_lines<S: Serializer>(
+    lines: &SplitTerminator<'_, char>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(lines.clone())
 }

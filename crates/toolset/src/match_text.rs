@@ -1,28 +1,46 @@
 //! Matching lines as text, the way ripgrep prints them with headings.
 
+use ops::FileMatches;
+
 use crate::search_bounds::timed_out;
 use crate::text_form::{TextLines, counted, shown};
 use crate::unread_note::UnreadNote;
 
 /// A matching line and the lines around it.
-pub(crate) struct MatchedLine<'reply> {
+struct MatchedLine<'reply> {
     /// Its number, from 1; below 0 it is counted from the file's end.
-    pub(crate) number: i64,
+    number: i64,
     /// Where in the line the first match begins, in characters, from 1.
-    pub(crate) column: u64,
+    column: u64,
     /// The line.
-    pub(crate) line: &'reply str,
+    line: &'reply str,
     /// Whether only a piece of it is given.
-    pub(crate) is_cut: bool,
+    is_cut: bool,
     /// The lines right before it.
-    pub(crate) before: Vec<&'reply str>,
+    before: Vec<&'reply str>,
     /// The lines right after it.
-    pub(crate) after: Vec<&'reply str>,
+    after: Vec<&'reply str>,
+}
+
+/// Adds the matches of one file, if it has any.
+pub(crate) fn add_matches(lines: &mut TextLines, file: &FileMatches) {
+    let found = file.matches.iter().map(|found| MatchedLine {
+        number: found.line_number,
+        column: found.column,
+        line: &found.line,
+        is_cut: found.line_truncated,
+        before: found.before().collect(),
+        after: found.after().collect(),
+    });
+    let found: Vec<MatchedLine<'_>> = found.collect();
+    if !found.is_empty() {
+        add_file(lines, &file.path, &found);
+    }
 }
 
 /// Adds the matches of one file: its path, then `12:line` for each match and `11-line` for each line around one. No line
 /// comes twice; `--` is where lines are left out between.
-pub(crate) fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine<'_>]) {
+fn add_file(lines: &mut TextLines, path: &str, matches: &[MatchedLine<'_>]) {
     if !lines.is_empty() {
         lines.line("");
     }

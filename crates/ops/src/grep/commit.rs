@@ -160,7 +160,11 @@ impl BatchMatches {
 
     pub(super) fn add(&mut self, path: String, invalid_utf8: bool, hits: Hits) {
         if hits.count > 0 {
-            let Hits { count, matches, .. } = hits;
+            let Hits {
+                count, mut matches, ..
+            } = hits;
+            // Most files have few matches, and they stay until the reply is written.
+            matches.shrink_to_fit();
             self.files.push(FileMatches {
                 path,
                 invalid_utf8,

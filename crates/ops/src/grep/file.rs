@@ -440,11 +440,10 @@ impl<'a> Collector<'a> {
         let found = LineMatch {
             line_number: i64::try_from(number).unwrap_or(i64::MAX),
             column,
-            line: text,
+            line: text.into_boxed_str(),
             line_truncated,
             line_in_parts,
-            before: self.window.before(line, self.wanted.context_lines),
-            after: self.window.after(line, self.wanted.context_lines),
+            around: self.window.around(line, self.wanted.context_lines),
         };
         self.room.matches = self.room.matches.saturating_sub(1);
         self.room.text = self.room.text.saturating_sub(weight(&found));
@@ -489,7 +488,6 @@ impl LineSink for Collector<'_> {
 
 /// About how much memory a match takes.
 pub(super) fn weight(found: &LineMatch) -> usize {
-    let context = found.before.iter().chain(&found.after);
-    let context: usize = context.map(|line| line.len() + size_of::<String>()).sum();
-    found.line.len() + context + MATCH_OVERHEAD
+    let around = found.around.as_ref().map_or(0, |around| around.weight());
+    found.line.len() + around + MATCH_OVERHEAD
 }

@@ -11,10 +11,12 @@ mod compressed;
 mod file;
 mod held;
 mod lines;
+mod lines_around;
 mod memory;
 mod window;
 
 use std::ops::ControlFlow;
+use std::str::SplitTerminator;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use self::compressed::search_compressed;
 use self::file::{Collected, FileSearched, HitRoom, LargeFile, Scratch, is_binary_file};
 use self::held::{HeldFile, HeldFiles};
 use self::lines::Searched;
+use self::lines_around::LinesAround;
 use crate::context::{Cancel, Context};
 use crate::decompress::Compression;
 use crate::error::{PatternRole, Result, Wanted};
@@ -154,15 +157,29 @@ pub struct LineMatch {
     /// Where in the line the first match begins, in characters, from 1.
     pub column: u64,
     /// Its text without its end; bytes that are not UTF-8 are replaced.
-    pub line: String,
+    pub line: Box<str>,
     /// The text is only a piece of the line: its beginning, or what is around the match.
     pub line_truncated: bool,
     /// The line was too long to be matched as a whole.
     pub line_in_parts: bool,
+    /// The lines around it, if there are any.
+    around: Option<Box<LinesAround>>,
+}
+
+impl LineMatch {
     /// The lines before it.
-    pub before: Vec<String>,
+    #[must_use]
+    pub fn before(&self) -> SplitTerminator<'_, char> {
+        let around = self.around.as_ref();
+        around.map_or_else(|| "".split_terminator('\n'), |around| around.before())
+    }
+
     /// The lines after it.
-    pub after: Vec<String>,
+    #[must_use]
+    pub fn after(&self) -> SplitTerminator<'_, char> {
+        let around = self.around.as_ref();
+        around.map_or_else(|| "".split_terminator('\n'), |around| around.after())
+    }
 }
 
 impl Operation for Grep {

@@ -36,6 +36,10 @@ fn run(request: Grep) -> Grepped {
     request.run(&context()).unwrap()
 }
 
+fn listed<'made>(around: impl Iterator<Item = &'made str>) -> Vec<&'made str> {
+    around.collect()
+}
+
 /// `path:number:line` of every match.
 fn flat(found: &Grepped) -> Vec<String> {
     let lines = found.files.iter().flat_map(|file| {
@@ -62,8 +66,8 @@ fn matches_have_numbers_and_context() {
     });
     assert_eq!(flat(&found), ["code.go:10:// TODO: fix this"]);
     let only = &found.files[0].matches[0];
-    assert_eq!(only.before, ["line 8", "line 9"]);
-    assert_eq!(only.after, ["line 11", "line 12"]);
+    assert_eq!(listed(only.before()), ["line 8", "line 9"]);
+    assert_eq!(listed(only.after()), ["line 11", "line 12"]);
     assert_eq!(found.total_matches, 1);
     assert_eq!(found.files_searched, 1);
     assert!(!found.truncated && !found.timed_out);
@@ -77,10 +81,10 @@ fn context_ends_with_the_file_and_may_repeat() {
         ..grep(&tree, "x")
     });
     let first = &found.files[0].matches[0];
-    assert!(first.before.is_empty());
-    assert_eq!(first.after, ["x2", "end"]);
-    assert_eq!(found.files[0].matches[1].before, ["x1"]);
-    assert_eq!(found.files[1].matches[0].after, Vec::<String>::new());
+    assert_eq!(first.before().count(), 0);
+    assert_eq!(listed(first.after()), ["x2", "end"]);
+    assert_eq!(listed(found.files[0].matches[1].before()), ["x1"]);
+    assert_eq!(found.files[1].matches[0].after().count(), 0);
 }
 
 #[test]
@@ -246,13 +250,13 @@ fn line_ends_do_not_count() {
         ..grep(&tree, "two$|^first")
     });
     assert_eq!(flat(&found), ["crlf:2:two", "mark:1:first"]);
-    assert_eq!(found.files[0].matches[0].before, ["one"]);
-    assert_eq!(found.files[0].matches[0].after, [""]);
+    assert_eq!(listed(found.files[0].matches[0].before()), ["one"]);
+    assert_eq!(listed(found.files[0].matches[0].after()), [""]);
     let context = run(Grep {
         context_lines: 1,
         ..grep(&tree, "second")
     });
-    assert_eq!(context.files[0].matches[0].before, ["first"]);
+    assert_eq!(listed(context.files[0].matches[0].before()), ["first"]);
 }
 
 #[test]
@@ -329,8 +333,8 @@ fn nothing_is_shown_behind_a_line_whose_end_was_not_looked_for() {
         ..grep(&tree, "needle")
     });
     let only = &found.files[0].matches[0];
-    assert_eq!(only.before.as_slice(), &["before".to_owned()][..]);
-    assert_eq!(only.after.len(), 0);
+    assert_eq!(listed(only.before()), ["before"]);
+    assert_eq!(only.after().count(), 0);
 }
 
 #[test]
@@ -471,14 +475,18 @@ fn large_files_give_what_small_ones_give() {
         };
         // The match is at the end of its line, and is shown.
         let line = &lines[number];
-        assert_eq!(found.line, line[line.len().saturating_sub(2000)..]);
+        assert_eq!(*found.line, line[line.len().saturating_sub(2000)..]);
         assert_eq!(
-            found.before,
+            listed(found.before()),
             around(number.saturating_sub(2)..number),
             "before {number}"
         );
         let end = (number + 3).min(lines.len());
-        assert_eq!(found.after, around(number + 1..end), "after {number}");
+        assert_eq!(
+            listed(found.after()),
+            around(number + 1..end),
+            "after {number}"
+        );
     }
     assert_eq!(found.files_searched, 2);
 }
@@ -517,7 +525,7 @@ fn a_mark_at_the_beginning_of_a_large_file_does_not_count() {
         ..grep(&tree, "^first$")
     });
     assert_eq!(flat(&found), ["large:1:first"]);
-    assert_eq!(found.files[0].matches[0].after, ["x"]);
+    assert_eq!(listed(found.files[0].matches[0].after()), ["x"]);
 }
 
 #[test]
@@ -637,7 +645,7 @@ fn a_search_from_the_end_gives_the_last_matches_in_order() {
         context_lines: 1,
         ..last(&tree, "x3", 1)
     });
-    assert_eq!(around.files[0].matches[0].after, ["-"]);
+    assert_eq!(listed(around.files[0].matches[0].after()), ["-"]);
 }
 
 #[test]
@@ -658,7 +666,10 @@ fn a_large_file_is_searched_backwards_and_counted_from_its_end() {
                 "log:-1:line 300000 of many",
             ]
         );
-        assert_eq!(found.files[0].matches[1].before, ["line 299994 of many"]);
+        assert_eq!(
+            listed(found.files[0].matches[1].before()),
+            ["line 299994 of many"]
+        );
         // Beyond the pieces that were read at once.
         let far = run(last(&tree, "line (1|17|250000) of", 2));
         assert_eq!(
@@ -733,8 +744,8 @@ fn compressed_files_are_searched_if_asked_for() {
         told,
         ["a.log:1:needle", "b.log.gz:2:needle two", "c.ZST:1:needle"]
     );
-    assert_eq!(found.files[1].matches[0].before, ["one"]);
-    assert_eq!(found.files[1].matches[0].after, ["three"]);
+    assert_eq!(listed(found.files[1].matches[0].before()), ["one"]);
+    assert_eq!(listed(found.files[1].matches[0].after()), ["three"]);
     let unread: Vec<&str> = found
         .unread
         .first

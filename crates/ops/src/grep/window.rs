@@ -5,6 +5,7 @@ use std::ops::Range;
 use sandbox::OpenFile;
 
 use super::lines::{lines_after, lines_before, shown_lines};
+use super::lines_around::LinesAround;
 use crate::error::Result;
 use crate::read_at;
 use crate::text::encoding::BOM;
@@ -30,8 +31,13 @@ pub(super) struct Window<'a> {
 }
 
 impl Window<'_> {
+    /// Up to `count` lines on each side of a line, as shown.
+    pub(super) fn around(&self, line: &Range<usize>, count: usize) -> Option<Box<LinesAround>> {
+        LinesAround::new(&self.before(line, count), &self.after(line, count))
+    }
+
     /// Up to `count` lines before a line, as shown.
-    pub(super) fn before(&self, line: &Range<usize>, count: usize) -> Vec<String> {
+    fn before(&self, line: &Range<usize>, count: usize) -> Vec<String> {
         if count == 0 {
             return Vec::new();
         }
@@ -44,7 +50,7 @@ impl Window<'_> {
     }
 
     /// Up to `count` lines after a line, as shown.
-    pub(super) fn after(&self, line: &Range<usize>, count: usize) -> Vec<String> {
+    fn after(&self, line: &Range<usize>, count: usize) -> Vec<String> {
         if count == 0 {
             return Vec::new();
         }

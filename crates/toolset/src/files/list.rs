@@ -10,6 +10,7 @@ use super::paths::{place, with_slashes};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
 use crate::iso_time::iso;
+use crate::made_items::{self, MadeItems};
 use crate::search_bounds::{is_zero, with_grace};
 use crate::text_form::{TextLines, counted, shown, shown_directory};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
@@ -41,7 +42,9 @@ fn everything() -> String {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reply {
     /// The entries, in byte order of their paths.
-    entries: Vec<Item>,
+    #[serde(serialize_with = "made_items::serialize")]
+    #[schemars(with = "Vec<Item>")]
+    entries: Entries,
     /// True if there are more entries than are listed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
@@ -56,16 +59,23 @@ pub(super) struct Reply {
     unreadable_count: u64,
 }
 
+/// What the items are made from.
+struct Entries {
+    listed: Vec<ListEntry>,
+    /// Whether metadata was asked for.
+    is_detailed: bool,
+}
+
 /// One entry.
 #[derive(Serialize, JsonSchema)]
-struct Item {
+struct Item<'made> {
     /// Its name.
-    name: String,
+    name: &'made str,
     /// Its path, relative to the root.
-    path: String,
+    path: &'made str,
     /// file, directory, symlink, or the kind of special file; with metadata.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<String>,
+    kind: Option<&'static str>,
     /// Size in bytes; of files, with metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
@@ -107,11 +117,11 @@ impl Tool for ListTool {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Reply> {
         let list = request(&arguments, call)?;
         let listed = list.run_within(call.request_timeout, &call.context)?;
-        let entries = listed.entries.iter();
         Ok(Reply {
-            entries: entries
-                .map(|entry| item(entry, arguments.metadata))
-                .collect(),
+            entries: Entries {
+                listed: listed.entries,
+                is_detailed: arguments.metadata,
+            },
             truncated: listed.truncated,
             timed_out: listed.timed_out,
             unreadable_count: listed.faults_total,
@@ -121,10 +131,10 @@ impl Tool for ListTool {
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
-        for entry in &reply.entries {
-            entry.add_to(&mut lines);
+        for entry in &reply.entries.listed {
+            add_line(&mut lines, entry, reply.entries.is_detailed);
         }
-        if reply.entries.is_empty() {
+        if reply.entries.listed.is_empty() {
             lines.note("no entries");
         }
         if reply.truncated {
@@ -151,16 +161,16 @@ impl Reply {
     }
 }
 
-impl Item {
-    fn add_to(&self, lines: &mut TextLines) {
-        let path = shown(&self.path);
-        match (self.kind.as_deref(), self.size) {
-            (Some("directory"), _) => lines.line(shown_directory(&self.path)),
-            (Some("file") | None, Some(size)) => lines.line(format_args!("{path}\t{size}")),
-            (None, None) => lines.line(path),
-            (Some(kind), _) => lines.line(format_args!("{path}\t{kind}")),
-        };
-    }
+fn add_line(lines: &mut TextLines, entry: &ListEntry, is_detailed: bool) {
+    let path = shown(&entry.path);
+    match entry.facts.kind {
+        _ if !is_detailed => lines.line(path),
+        FileKind::Directory => lines.line(shown_directory(&entry.path)),
+        FileKind::File if entry.facts.is_described => {
+            lines.line(format_args!("{path}\t{}", entry.facts.size))
+        }
+        kind => lines.line(format_args!("{path}\t{kind}")),
+    };
 }
 
 fn request(arguments: &Arguments, call: &Call) -> ops::Result<List> {
@@ -180,18 +190,26 @@ fn request(arguments: &Arguments, call: &Call) -> ops::Result<List> {
     })
 }
 
-fn item(entry: &ListEntry, detailed: bool) -> Item {
-    let of_file = entry
-        .metadata
-        .filter(|metadata| metadata.kind == FileKind::File);
+impl MadeItems for Entries {
+    type Item<'made> = Item<'made>;
+
+    fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        let listed = self.listed.iter();
+        listed.map(|entry| item(entry, self.is_detailed))
+    }
+}
+
+fn item(entry: &ListEntry, is_detailed: bool) -> Item<'_> {
+    let facts = entry.facts;
+    let is_file = facts.kind == FileKind::File;
     Item {
-        name: entry.name().to_owned(),
-        path: entry.path.clone(),
-        kind: detailed.then(|| entry.kind.to_string()),
-        size: of_file.map(|metadata| metadata.size),
-        modified: entry.metadata.map(|metadata| iso(metadata.modified)),
-        is_hidden: entry.hidden,
-        is_symlink: detailed && entry.kind == FileKind::Symlink,
-        invalid_utf8: entry.invalid_utf8,
+        name: entry.name(),
+        path: &entry.path,
+        kind: is_detailed.then(|| facts.kind.as_str()),
+        size: (facts.is_described && is_file).then_some(facts.size),
+        modified: facts.is_described.then(|| iso(facts.modified())),
+        is_hidden: entry.is_hidden(),
+        is_symlink: is_detailed && facts.kind == FileKind::Symlink,
+        invalid_utf8: facts.invalid_utf8,
     }
 }

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::paths::{place, with_slashes};
 use crate::defaults::yes;
 use crate::deployment::ReplyHalves;
-use crate::match_text::{MatchedLine, SearchEnd, add_file};
+use crate::made_items::{self, MadeItems};
+use crate::match_text::{SearchEnd, add_matches};
 use crate::search_bounds::{MAX_RESULTS, is_zero, max_results, with_grace};
 use crate::text_form::{TextLines, counted};
 use crate::tool::{Call, PlaceAccess, RootUse, Tool, ToolEffect, Weight};
@@ -67,7 +68,9 @@ pub(super) struct Reply {
     /// How many files have matches.
     files_matched: usize,
     /// The files with matches.
-    matches: Vec<MatchedFile>,
+    #[serde(serialize_with = "made_items::serialize")]
+    #[schemars(with = "Vec<MatchedFile>")]
+    matches: Found,
     /// What could not be read, if any could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<UnreadNote>,
@@ -85,26 +88,41 @@ pub(super) struct Reply {
     timed_out: bool,
 }
 
+/// What the items are made from.
+struct Found {
+    files: Vec<FileMatches>,
+    /// Whether lines around matches were asked for.
+    has_context: bool,
+}
+
 /// A file with matches.
 #[derive(Serialize, JsonSchema)]
-struct MatchedFile {
+struct MatchedFile<'made> {
     /// The file, relative to the root.
-    file: String,
+    file: &'made str,
     /// Its matching lines.
-    matches: Vec<Match>,
+    #[serde(serialize_with = "made_items::serialize")]
+    #[schemars(with = "Vec<Match>")]
+    matches: MatchesOf<'made>,
+}
+
+/// What the matches of a file are made from.
+struct MatchesOf<'made> {
+    lines: &'made [LineMatch],
+    has_context: bool,
 }
 
 /// One matching line.
 #[derive(Serialize, JsonSchema)]
-struct Match {
+struct Match<'made> {
     /// The line's number, from 1.
     line_number: i64,
     /// Where in the line the first match begins, in characters, from 1.
     column: u64,
     /// The line.
-    line: String,
+    line: &'made str,
     /// With context_lines: the lines around it and itself, in order.
-    context: Vec<ContextLine>,
+    context: Vec<ContextLine<'made>>,
     /// True if the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
@@ -115,11 +133,11 @@ struct Match {
 
 /// A line of context.
 #[derive(Serialize, JsonSchema)]
-struct ContextLine {
+struct ContextLine<'made> {
     /// The line's number, from 1.
     line_number: i64,
     /// The line.
-    content: String,
+    content: &'made str,
 }
 
 impl Tool for SearchTool {
@@ -152,10 +170,8 @@ impl Tool for SearchTool {
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
-        for file in &reply.matches {
-            let found: Vec<MatchedLine<'_>> = file.matches.iter().map(matched_line).collect();
-            add_file(&mut lines, &file.file, &found);
-        }
+        let files = reply.matches.files.iter();
+        files.for_each(|file| add_matches(&mut lines, file));
         SearchEnd {
             found: reply.total_matches,
             files_searched: reply.files_searched,
@@ -175,25 +191,8 @@ impl Tool for SearchTool {
     }
 
     fn cut_short_at(reply: &Reply) -> Option<&str> {
-        let last = reply.matches.last().filter(|_| reply.truncated)?;
-        Some(&last.file)
-    }
-}
-
-/// A match with the lines around it. Its context holds the line itself too.
-fn matched_line(found: &Match) -> MatchedLine<'_> {
-    let around = |wanted: fn(i64, i64) -> bool| {
-        let lines = found.context.iter();
-        let lines = lines.filter(move |line| wanted(line.line_number, found.line_number));
-        lines.map(|line| line.content.as_str()).collect()
-    };
-    MatchedLine {
-        number: found.line_number,
-        column: found.column,
-        line: &found.line,
-        is_cut: found.line_truncated,
-        before: around(|line, own| line < own),
-        after: around(|line, own| line > own),
+        let last = reply.matches.files.last().filter(|_| reply.truncated)?;
+        Some(&last.path)
     }
 }
 
@@ -236,46 +235,57 @@ fn reply(grepped: Grepped, context_lines: usize) -> Reply {
         lines_in_parts: grepped.lines_in_parts,
         truncated: grepped.truncated,
         timed_out: grepped.timed_out,
-        matches: grepped
-            .files
-            .into_iter()
-            .map(|file| of_file(file, context_lines))
-            .collect(),
+        matches: Found {
+            files: grepped.files,
+            has_context: context_lines > 0,
+        },
     }
 }
 
-fn of_file(file: FileMatches, context_lines: usize) -> MatchedFile {
-    let matches = file.matches.into_iter();
-    MatchedFile {
-        file: file.path,
-        matches: matches.map(|line| of_line(line, context_lines)).collect(),
+impl MadeItems for Found {
+    type Item<'made> = MatchedFile<'made>;
+
+    fn items(&self) -> impl Iterator<Item = MatchedFile<'_>> {
+        self.files.iter().map(|file| MatchedFile {
+            file: &file.path,
+            matches: MatchesOf {
+                lines: &file.matches,
+                has_context: self.has_context,
+            },
+        })
     }
 }
 
-fn of_line(found: LineMatch, context_lines: usize) -> Match {
-    let context = match context_lines {
-        0 => Vec::new(),
-        _ => context(&found),
-    };
-    Match {
-        line_number: found.line_number,
-        column: found.column,
-        line: found.line,
-        context,
-        line_truncated: found.line_truncated,
-        line_in_parts: found.line_in_parts,
+impl MadeItems for MatchesOf<'_> {
+    type Item<'made>
+        = Match<'made>
+    where
+        Self: 'made;
+
+    fn items(&self) -> impl Iterator<Item = Match<'_>> {
+        self.lines.iter().map(|found| Match {
+            line_number: found.line_number,
+            column: found.column,
+            line: &found.line,
+            context: match self.has_context {
+                true => context(found),
+                false => Vec::new(),
+            },
+            line_truncated: found.line_truncated,
+            line_in_parts: found.line_in_parts,
+        })
     }
 }
 
-fn context(found: &LineMatch) -> Vec<ContextLine> {
-    let before = i64::try_from(found.before.len()).unwrap_or(i64::MAX);
+fn context(found: &LineMatch) -> Vec<ContextLine<'_>> {
+    let before = i64::try_from(found.before().count()).unwrap_or(i64::MAX);
     let first = found.line_number.saturating_sub(before);
-    let lines = found.before.iter().chain([&found.line]).chain(&found.after);
+    let lines = found.before().chain([&*found.line]).chain(found.after());
     let numbered = lines.zip(first..);
     numbered
         .map(|(content, line_number)| ContextLine {
             line_number,
-            content: content.clone(),
+            content,
         })
         .collect()
 }

@@ -220,7 +220,7 @@ fn large(text: LargeText, json_bytes: usize) -> Reply {
 }
 
 fn directory(listed: &Listed) -> Reply {
-    let is_odd = listed.entries.iter().any(|entry| entry.invalid_utf8);
+    let is_odd = listed.entries.iter().any(|entry| entry.facts.invalid_utf8);
     let names = listed.entries.iter().map(|entry| entry.name().to_owned());
     let mut names: Vec<String> = names.collect();
     // The listing is in byte order, which is not the order of what is shown for names that are not UTF-8.

@@ -197,12 +197,12 @@ fn add_as_many_as_fit(text: &mut String, lines: impl ExactSizeIterator<Item = St
 /// An entry below `top`, which the client calls `shown`.
 fn entry_line(entry: &ListEntry, top: &str, shown: &str) -> String {
     let below = match top {
-        "." => entry.path.as_str(),
+        "." => &entry.path,
         top => entry.path.strip_prefix(top).unwrap_or(&entry.path),
     };
     let name = in_one_line(below.trim_start_matches('/'));
-    let size = readable_size(entry.metadata.map_or(0, |metadata| metadata.size));
-    let end = match entry.kind {
+    let size = readable_size(entry.facts.size);
+    let end = match entry.facts.kind {
         FileKind::Directory => "/",
         _ => "",
     };

@@ -99,7 +99,7 @@ fn tree<'t>(found: &'t Globbed, top: &'t str) -> Vec<TreeEntry<'t>> {
     let mut children: BTreeMap<&str, Vec<(&str, &str, FileKind)>> = BTreeMap::new();
     for entry in &found.entries {
         let (parent, name) = entry.path.rsplit_once('/').unwrap_or((".", &entry.path));
-        let own = (entry.path.as_str(), name, entry.metadata.kind);
+        let own = (&*entry.path, name, entry.facts.kind);
         children.entry(parent).or_default().push(own);
     }
     below(top, &children)

@@ -38,8 +38,8 @@ impl Tool for ListDirectory {
     fn run(arguments: Arguments, call: &Call) -> ops::Result<Content> {
         let listed = listed(&arguments.path, Detail::Names, call)?;
         let entries = listed.entries.iter();
-        let lines =
-            entries.map(|entry| format!("{} {}", prefix(entry.kind), in_one_line(entry.name())));
+        let lines = entries
+            .map(|entry| format!("{} {}", prefix(entry.facts.kind), in_one_line(entry.name())));
         let lines = lines.chain(left_out(&listed));
         Ok(lines.collect::<Vec<_>>().join("\n").into())
     }

@@ -69,7 +69,7 @@ impl Tool for ListDirectoryWithSizes {
 }
 
 fn page(entries: &[&ListEntry]) -> String {
-    let is_directory = |entry: &&&ListEntry| entry.kind == FileKind::Directory;
+    let is_directory = |entry: &&&ListEntry| entry.facts.kind == FileKind::Directory;
     let directories = entries.iter().filter(is_directory).count();
     let files = entries.iter().filter(|entry| !is_directory(entry));
     let total: u64 = files.map(|entry| size(entry)).sum();
@@ -85,24 +85,23 @@ fn line(entry: &ListEntry) -> String {
     let name = in_one_line(entry.name());
     // Programs in JavaScript count characters beyond the first plane twice.
     let padding = " ".repeat(30_usize.saturating_sub(name.encode_utf16().count()));
-    let size = match entry.kind {
+    let size = match entry.facts.kind {
         FileKind::Directory => String::new(),
         _ => readable_size(size(entry)),
     };
-    let size = match entry.kind {
+    let size = match entry.facts.kind {
         FileKind::Directory => size,
         _ => format!("{size:>10}"),
     };
-    format!("{} {name}{padding} {size}", prefix(entry.kind))
+    format!("{} {name}{padding} {size}", prefix(entry.facts.kind))
 }
 
 /// The size of an entry; for a link that of its target, if the target is accessible.
 fn size(entry: &ListEntry) -> u64 {
-    let own = entry.metadata.map_or(0, |metadata| metadata.size);
-    match (entry.kind, entry.target.as_deref()) {
+    match (entry.facts.kind, entry.target.as_deref()) {
         (FileKind::Symlink, Some(LinkTarget::Inside { metadata, .. })) => metadata.size,
         (FileKind::Symlink, _) => 0,
-        _ => own,
+        _ => entry.facts.size,
     }
 }
 

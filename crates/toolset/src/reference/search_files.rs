@@ -106,7 +106,7 @@ fn complete(found: Globbed) -> ops::Result<Globbed> {
 
 /// Links that lead out, or to nothing, are not found.
 fn leads_somewhere(entry: &GlobEntry, place: &Place, call: &Call) -> bool {
-    if entry.metadata.kind != FileKind::Symlink {
+    if entry.facts.kind != FileKind::Symlink {
         return true;
     }
     let link = Place::new(std::sync::Arc::clone(&place.root), &entry.path);

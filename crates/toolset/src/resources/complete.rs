@@ -71,7 +71,7 @@ impl Tool for CompletePath {
         };
         let names: Vec<(&str, bool)> = names
             .iter()
-            .map(|entry| (entry.name(), entry.kind == FileKind::Directory))
+            .map(|entry| (entry.name(), entry.facts.kind == FileKind::Directory))
             .collect();
         Ok(reply(directory, begun, &names))
     }

@@ -99,7 +99,10 @@ fn name_after(cursor: &str) -> ops::Result<String> {
 }
 
 fn item(root: &str, entry: &ListEntry) -> Item {
-    let modified = entry.metadata.map(|metadata| iso(metadata.modified));
+    let modified = entry
+        .facts
+        .is_described
+        .then(|| iso(entry.facts.modified()));
     Item {
         uri: uri::of(root, &entry.path),
         name: entry.name().to_owned(),

@@ -12,13 +12,13 @@ pub(super) fn is_directory(entry: &ListEntry) -> bool {
         LinkTarget::Inside { metadata, .. } => metadata.kind == FileKind::Directory,
         _ => false,
     });
-    entry.kind == FileKind::Directory || leads_to_one
+    entry.facts.kind == FileKind::Directory || leads_to_one
 }
 
 /// The size of what is read at an entry, if it is known.
 pub(super) fn size(entry: &ListEntry) -> Option<u64> {
-    match (entry.kind, entry.target.as_deref()) {
-        (FileKind::File, _) => entry.metadata.map(|metadata| metadata.size),
+    match (entry.facts.kind, entry.target.as_deref()) {
+        (FileKind::File, _) => entry.facts.is_described.then_some(entry.facts.size),
         (_, Some(LinkTarget::Inside { metadata, .. })) if metadata.kind == FileKind::File => {
             Some(metadata.size)
         }

@@ -150,7 +150,7 @@ fn lines(listed: &Listed) -> String {
         lines.line(match size(entry) {
             _ if is_directory(entry) => shown_directory(entry.name()),
             Some(size) => format!("{name}\t{size}"),
-            None => format!("{name}\t{}", entry.kind),
+            None => format!("{name}\t{}", entry.facts.kind),
         });
     }
     if listed.truncated {

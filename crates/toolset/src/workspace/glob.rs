@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use ops::{Error, Glob, GlobEntry, GlobOrder, Kinds, Limits, Operation, PathPattern, Time};
+use ops::{
+    Error, FileKind, Glob, GlobEntry, GlobOrder, Kinds, Limits, Operation, PathPattern, Time,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grep::ignore_rules;
 use crate::deployment::ReplyHalves;
 use crate::iso_time::{self, iso};
+use crate::made_items::{self, MadeItems};
 use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, max_results, search_timeout, timed_out,
     timeout_seconds,
@@ -74,7 +77,9 @@ pub(super) struct Reply {
     /// Name of the root.
     root: String,
     /// The entries, in the order that was asked for.
-    matches: Vec<Match>,
+    #[serde(serialize_with = "made_items::serialize")]
+    #[schemars(with = "Vec<Match>")]
+    matches: Vec<GlobEntry>,
     /// How many entries are returned.
     total_matches: usize,
     /// True if more follow after those returned: raise max_results or narrow the pattern.
@@ -92,9 +97,9 @@ pub(super) struct Reply {
 
 /// One entry.
 #[derive(Serialize, JsonSchema)]
-struct Match {
+pub(crate) struct Match<'made> {
     /// Its path, relative to the root.
-    path: String,
+    path: &'made str,
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -140,15 +145,14 @@ impl Tool for GlobTool {
             sort: arguments.sort,
             timed_out: globbed.timed_out,
             unread: UnreadNote::of(globbed.unread),
-            // In the place of what was found: this is most of the memory that a large reply takes.
-            matches: globbed.entries.into_iter().map(found).collect(),
+            matches: globbed.entries,
         })
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
         for found in &reply.matches {
-            found.add_to(&mut lines, reply.sort);
+            add_line(&mut lines, found, reply.sort);
         }
         if reply.matches.is_empty() {
             lines.note("no match");
@@ -168,19 +172,20 @@ impl Tool for GlobTool {
     }
 }
 
-impl Match {
-    fn add_to(&self, lines: &mut TextLines, sort: Sort) {
-        let time = match sort {
-            Sort::Modified => to_the_second(&iso(self.modified_at)) + "\t",
-            Sort::Path | Sort::Size => String::new(),
-        };
-        let path = shown(&self.path);
-        match self.kind {
-            "file" => lines.line(format_args!("{time}{}\t{path}", self.size)),
-            "directory" => lines.line(format_args!("{time}-\t{}", shown_directory(&self.path))),
-            kind => lines.line(format_args!("{time}{kind}\t{path}")),
-        };
-    }
+fn add_line(lines: &mut TextLines, found: &GlobEntry, sort: Sort) {
+    let facts = found.facts;
+    let time = match sort {
+        Sort::Modified => to_the_second(&iso(facts.modified())) + "\t",
+        Sort::Path | Sort::Size => String::new(),
+    };
+    let path = shown(&found.path);
+    match facts.kind {
+        FileKind::File => lines.line(format_args!("{time}{}\t{path}", facts.size)),
+        FileKind::Directory => {
+            lines.line(format_args!("{time}-\t{}", shown_directory(&found.path)))
+        }
+        kind => lines.line(format_args!("{time}{kind}\t{path}")),
+    };
 }
 
 fn request(arguments: &Arguments, call: &Call) -> ops::Result<Glob> {
@@ -232,12 +237,16 @@ fn pattern(arguments: &Arguments) -> ops::Result<PathPattern> {
     }
 }
 
-fn found(entry: GlobEntry) -> Match {
-    Match {
-        path: entry.path,
-        kind: entry.metadata.kind.as_str(),
-        size: entry.metadata.size,
-        modified_at: entry.metadata.modified,
-        invalid_utf8: entry.invalid_utf8,
+impl MadeItems for Vec<GlobEntry> {
+    type Item<'made> = Match<'made>;
+
+    fn items(&self) -> impl Iterator<Item = Match<'_>> {
+        self.iter().map(|entry| Match {
+            path: &entry.path,
+            kind: entry.facts.kind.as_str(),
+            size: entry.facts.size,
+            modified_at: entry.facts.modified(),
+            invalid_utf8: entry.facts.invalid_utf8,
+        })
     }
 }

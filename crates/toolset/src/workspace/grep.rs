@@ -1,5 +1,6 @@
 //! `grep`: lines that match, in a file or a whole tree.
 
+use std::str::SplitTerminator;
 use std::time::Duration;
 
 use ops::{
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
 use crate::made_items::{self, MadeItems};
-use crate::match_text::{MatchedLine, SearchEnd, add_file};
+use crate::match_text::{SearchEnd, add_matches};
 use crate::search_bounds::{
     MAX_RESULTS, TIMEOUT_SECONDS, call_timeout, here, is_zero, max_results, search_timeout,
     timeout_seconds,
@@ -125,9 +126,13 @@ pub(crate) struct Match<'made> {
     /// The line.
     line_content: &'made str,
     /// The lines before it.
-    context_before: &'made [String],
+    #[serde(serialize_with = "made_items::serialize_lines")]
+    #[schemars(with = "Vec<String>")]
+    context_before: SplitTerminator<'made, char>,
     /// The lines after it.
-    context_after: &'made [String],
+    #[serde(serialize_with = "made_items::serialize_lines")]
+    #[schemars(with = "Vec<String>")]
+    context_after: SplitTerminator<'made, char>,
     /// True if the line is longer than 2,000 bytes and only a piece with the match is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     line_truncated: bool,
@@ -210,22 +215,6 @@ impl Tool for GrepTool {
         };
         cut.filter(|_| reply.truncated)
             .map(|file| file.path.as_str())
-    }
-}
-
-/// Adds the matches of one file.
-fn add_matches(lines: &mut TextLines, file: &FileMatches) {
-    let found = file.matches.iter().map(|found| MatchedLine {
-        number: found.line_number,
-        column: found.column,
-        line: &found.line,
-        is_cut: found.line_truncated,
-        before: found.before.iter().map(String::as_str).collect(),
-        after: found.after.iter().map(String::as_str).collect(),
-    });
-    let found: Vec<MatchedLine<'_>> = found.collect();
-    if !found.is_empty() {
-        add_file(lines, &file.path, &found);
     }
 }
 
@@ -372,8 +361,8 @@ fn matched<'made>(file: &'made FileMatches, line: &'made LineMatch) -> Match<'ma
         line_number: line.line_number,
         column: line.column,
         line_content: &line.line,
-        context_before: &line.before,
-        context_after: &line.after,
+        context_before: line.before(),
+        context_after: line.after(),
         line_truncated: line.line_truncated,
         line_in_parts: line.line_in_parts,
         invalid_utf8: file.invalid_utf8,

@@ -1,11 +1,12 @@
 //! `list_folder`: what is in one directory.
 
-use ops::{Detail, Hidden, LinkTarget, List, ListEntry, Operation, Time};
+use ops::{Detail, FileKind, Hidden, LinkTarget, List, ListEntry, Operation, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ReplyHalves;
 use crate::iso_time;
+use crate::made_items::{self, MadeItems};
 use crate::search_bounds::here;
 use crate::text_form::{TextLines, shown, shown_directory};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
@@ -36,7 +37,9 @@ pub(super) struct Reply {
     /// The directory, relative to the root.
     path: String,
     /// The entries, sorted by name.
-    entries: Vec<Item>,
+    #[serde(serialize_with = "made_items::serialize")]
+    #[schemars(with = "Vec<Item>")]
+    entries: Entries,
     /// How many entries are listed.
     count: usize,
     /// True if the directory has more entries than are listed.
@@ -44,17 +47,21 @@ pub(super) struct Reply {
     truncated: bool,
 }
 
+/// What the items are made from.
+struct Entries {
+    listed: Vec<ListEntry>,
+    /// Whether they are those of a tree.
+    is_tree: bool,
+}
+
 /// One entry.
 #[derive(Serialize, JsonSchema)]
-struct Item {
+struct Item<'made> {
     /// Its name in the directory.
-    name: String,
+    name: &'made str,
     /// With depth over 1: its path, relative to the root.
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<Box<str>>,
-    /// How far below the listed directory it is.
-    #[serde(skip)]
-    level: usize,
+    path: Option<&'made str>,
     /// file, directory, symlink, or the kind of special file.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -92,32 +99,32 @@ impl Tool for ListFolder {
         let listed = request(&arguments, call)?.run(&call.context)?;
         let is_tree = arguments.depth > 1;
         let mut entries = listed.entries;
+        entries.retain(|entry| entry.facts.is_described);
         if is_tree {
             // The content of a directory follows it directly.
             entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
         }
-        let base = depth(&listed.path);
-        let entries = entries.into_iter();
-        // In the place of what was listed: this is most of the memory that a large reply takes.
-        let entries: Vec<Item> = entries
-            .filter_map(|entry| item(entry, base, is_tree))
-            .collect();
         Ok(Reply {
             root: arguments.root,
             path: listed.path,
             count: entries.len(),
-            entries,
+            entries: Entries {
+                listed: entries,
+                is_tree,
+            },
             truncated: listed.truncated,
         })
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
         let mut lines = TextLines::default();
-        for entry in &reply.entries {
-            let indent = "  ".repeat(entry.level);
+        let base = depth(&reply.path);
+        for entry in &reply.entries.listed {
+            let level = entry.path.split('/').count().saturating_sub(base + 1);
+            let indent = "  ".repeat(level);
             lines.line(format_args!("{indent}{}", entry_line(entry)));
         }
-        if reply.entries.is_empty() {
+        if reply.entries.listed.is_empty() {
             lines.note("the directory is empty");
         }
         if reply.truncated {
@@ -144,29 +151,31 @@ fn depth(path: &str) -> usize {
     names.count()
 }
 
-fn entry_line(entry: &Item) -> String {
-    let name = shown(&entry.name);
-    match (entry.kind, entry.target_type) {
-        ("directory", _) => shown_directory(&entry.name),
-        ("file", _) => format!("{name}\t{}", entry.size),
+fn entry_line(entry: &ListEntry) -> String {
+    let name = shown(entry.name());
+    match (entry.facts.kind, entry.target.as_deref().map(target_type)) {
+        (FileKind::Directory, _) => shown_directory(entry.name()),
+        (FileKind::File, _) => format!("{name}\t{}", entry.facts.size),
         (_, Some(leads @ ("external" | "missing" | "loop"))) => format!("{name} -> {leads}"),
         (_, Some(_)) => format!("{name} -> inside"),
         (kind, None) => format!("{name}\t{kind}"),
     }
 }
 
-fn item(entry: ListEntry, base: usize, is_tree: bool) -> Option<Item> {
-    let metadata = entry.metadata?;
-    Some(Item {
-        level: entry.path.split('/').count().saturating_sub(base + 1),
-        kind: entry.kind.as_str(),
-        size: metadata.size,
-        modified_at: metadata.modified,
-        target_type: entry.target.as_deref().map(target_type),
-        invalid_utf8: entry.invalid_utf8,
-        name: entry.name().to_owned(),
-        path: is_tree.then(|| entry.path.into_boxed_str()),
-    })
+impl MadeItems for Entries {
+    type Item<'made> = Item<'made>;
+
+    fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        self.listed.iter().map(|entry| Item {
+            name: entry.name(),
+            path: self.is_tree.then_some(&entry.path),
+            kind: entry.facts.kind.as_str(),
+            size: entry.facts.size,
+            modified_at: entry.facts.modified(),
+            target_type: entry.target.as_deref().map(target_type),
+            invalid_utf8: entry.facts.invalid_utf8,
+        })
+    }
 }
 
 fn target_type(target: &LinkTarget) -> &'static str {
