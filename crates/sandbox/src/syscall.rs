@@ -35,7 +35,8 @@ pub(crate) use kept::{
     sync_data_unchecked, try_lock_unchecked, unlock_unchecked,
 };
 pub(crate) use stat::{
-    is_mount_point_unchecked, stat_at_unchecked, stat_content_unchecked, stat_unchecked,
+    is_mount_point_unchecked, stat_at_unchecked, stat_content_at_unchecked, stat_content_unchecked,
+    stat_unchecked,
 };
 use stat::{kind, statx};
 

@@ -17,12 +17,22 @@ pub(crate) fn stat_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
 /// The metadata of a descriptor's file without its birth time: cheaper than [`stat_unchecked`].
 pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> {
     before("fstat");
-    let stat = sys::fstat(fd)?;
+    Ok(without_birth(&sys::fstat(fd)?))
+}
+
+/// The metadata of an entry without its birth time, never following it: cheaper than [`stat_at_unchecked`].
+pub(crate) fn stat_content_at_unchecked(dir: BorrowedFd<'_>, name: &Name) -> SysResult<Metadata> {
+    before("fstatat");
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    Ok(without_birth(&sys::statat(dir, name.as_c_str(), flags)?))
+}
+
+fn without_birth(stat: &sys::Stat) -> Metadata {
     let time = |seconds, nanoseconds| Time {
         seconds,
         nanoseconds: u32::try_from(nanoseconds).unwrap_or_default(),
     };
-    Ok(Metadata {
+    Metadata {
         kind: kind(sys::FileType::from_raw_mode(stat.st_mode)),
         size: u64::try_from(stat.st_size).unwrap_or_default(),
         mode: stat.st_mode & 0o7777,
@@ -35,7 +45,7 @@ pub(crate) fn stat_content_unchecked(fd: BorrowedFd<'_>) -> SysResult<Metadata> 
         created: None,
         device: stat.st_dev,
         inode: stat.st_ino,
-    })
+    }
 }
 
 /// The metadata of an entry, never following it.
