@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::descent::Descent;
 use crate::dir::{Dir, RawEntry, TakeName, Unlisted};
@@ -195,6 +196,8 @@ struct WalkLevel {
     name: Option<Name>,
     /// The remaining steps in it, in reverse order.
     steps: Vec<WalkStep>,
+    /// The names in it. In one piece: a large directory has many, and small pieces of memory stay with the process.
+    names: Arc<Vec<u8>>,
     /// A part of the walk was cut off inside it.
     is_shared: bool,
 }
@@ -202,10 +205,19 @@ struct WalkLevel {
 /// A remaining step in a directory.
 #[derive(Debug)]
 struct WalkStep {
-    name: Name,
-    kind: FileKind,
     inode: u64,
+    /// Where its name is in the names of the directory.
+    start: usize,
+    length: u16,
+    kind: FileKind,
     action: Action,
+}
+
+impl WalkStep {
+    fn name<'level>(&self, names: &'level [u8]) -> &'level [u8] {
+        let end = self.start + usize::from(self.length);
+        names.get(self.start..end).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,9 +297,12 @@ impl Walker {
                 self.leave();
                 continue;
             };
+            let Some(name) = Name::new(step.name(&level.names)) else {
+                continue;
+            };
             let item = WalkItem {
                 dir: dir.clone(),
-                name: step.name,
+                name,
                 kind: step.kind,
                 depth,
                 inode: step.inode,
@@ -316,6 +331,7 @@ impl Walker {
         let own = WalkLevel {
             name: None,
             steps: level.steps.split_off(at),
+            names: Arc::clone(&level.names),
             is_shared: true,
         };
         descent.enter(dir.clone(), own).ok()?;
@@ -366,9 +382,11 @@ impl Walker {
     }
 
     fn enter(&mut self, dir: Dir, name: Option<Name>, choice: &dyn Choice) -> crate::Result<()> {
+        let (steps, names) = self.steps(&dir, choice)?;
         let level = WalkLevel {
             name,
-            steps: self.steps(&dir, choice)?,
+            steps,
+            names: Arc::new(names),
             is_shared: false,
         };
         self.descent.enter(dir, level)
@@ -413,13 +431,13 @@ impl Walker {
         }
     }
 
-    /// Lists a directory: the steps in it, in reverse order.
-    fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<Vec<WalkStep>> {
+    /// Lists a directory: the steps in it, in reverse order, and their names.
+    fn steps(&self, dir: &Dir, choice: &dyn Choice) -> crate::Result<(Vec<WalkStep>, Vec<u8>)> {
         let depth = self.base + self.descent.depth() + 1;
         let deeper = self.options.max_depth.is_none_or(|max| depth < max);
         let mut path = relative(dir.path_bytes(), self.prefix);
         let before = path.len();
-        let mut steps = Vec::new();
+        let (mut steps, mut names) = (Vec::new(), Vec::new());
         self.for_each_name(dir, &mut |name, RawEntry { kind, inode }| {
             path.truncate(before);
             path.extend_from_slice(name);
@@ -430,22 +448,29 @@ impl Walker {
                 depth,
             };
             let enter = deeper && kind == FileKind::Directory && choice.enters(&seen);
-            let actions = [(choice.wants(&seen), Action::Emit), (enter, Action::Enter)];
-            for (_, action) in actions.into_iter().filter(|(wanted, _)| *wanted) {
-                steps.extend(Name::new(name).map(|name| WalkStep {
-                    name,
-                    kind,
-                    inode,
-                    action,
-                }));
-            }
+            let emit = choice.wants(&seen);
+            // No file system has names of so many bytes.
+            let Some(length) = u16::try_from(name.len()).ok().filter(|_| emit || enter) else {
+                return;
+            };
+            let start = names.len();
+            names.extend_from_slice(name);
+            let actions = [(emit, Action::Emit), (enter, Action::Enter)];
+            let actions = actions.into_iter().filter(|(wanted, _)| *wanted);
+            steps.extend(actions.map(|(_, action)| WalkStep {
+                inode,
+                start,
+                length,
+                kind,
+                action,
+            }));
         })?;
         match self.options.order {
-            WalkOrder::Paths => steps.sort_unstable_by(|a, b| in_order(b, a)),
-            WalkOrder::PathsReversed => steps.sort_unstable_by(in_order),
+            WalkOrder::Paths => steps.sort_unstable_by(|a, b| in_order(&names, b, a)),
+            WalkOrder::PathsReversed => steps.sort_unstable_by(|a, b| in_order(&names, a, b)),
             WalkOrder::Listed => steps.reverse(),
         }
-        Ok(steps)
+        Ok((steps, names))
     }
 }
 
@@ -497,8 +522,8 @@ fn beginning(steps: &[WalkStep], cut: Cut) -> usize {
 }
 
 /// Compares as bytes, where going into a directory counts as its name with a slash.
-fn in_order(a: &WalkStep, b: &WalkStep) -> Ordering {
-    let (a_name, b_name) = (a.name.as_bytes(), b.name.as_bytes());
+fn in_order(names: &[u8], a: &WalkStep, b: &WalkStep) -> Ordering {
+    let (a_name, b_name) = (a.name(names), b.name(names));
     let shared = a_name.len().min(b_name.len());
     let next = |step: &WalkStep, name: &[u8]| match (name.get(shared), step.action) {
         (Some(&byte), _) => Some(byte),
