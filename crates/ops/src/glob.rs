@@ -258,7 +258,7 @@ impl GlobSearch {
 
     /// Looks at a matching entry; `None` if it is gone meanwhile.
     fn entry(item: &WalkItem) -> Option<GlobEntry> {
-        let metadata = item.dir.stat(&item.name).ok()?;
+        let metadata = item.dir.stat_content(&item.name).ok()?;
         Some(GlobEntry {
             path: item.path().into_boxed_str(),
             facts: EntryFacts::described(&metadata, is_invalid_utf8(item)),

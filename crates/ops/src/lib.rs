@@ -36,6 +36,7 @@ mod list;
 mod make_directory;
 mod move_to;
 mod move_tree;
+mod name_list;
 mod operation;
 mod ordered;
 mod patch;

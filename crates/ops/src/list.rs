@@ -13,6 +13,7 @@ use crate::context::{Cancel, Context};
 use crate::entry_facts::EntryFacts;
 use crate::error::{Error, PatternRole, Result, Wanted};
 use crate::gathered_bytes::{Gathered, told_entry, with_room};
+use crate::name_list::{NameList, NameListEntries};
 use crate::operation::Operation;
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::pattern::FileFilter;
@@ -239,7 +240,7 @@ struct ListRun<'a> {
 impl ListRun<'_> {
     /// Sorts before it asks for metadata, so that a cut listing costs no more than what it returns.
     fn own_entries(&self, dir: &Dir, filter: &Filter, listed: &mut Listed) -> Result<()> {
-        let mut found: Vec<DirEntry> = Vec::new();
+        let mut found = NameList::default();
         dir.for_each_entry(&mut |entry| {
             let (name, kind, depth) = (entry.name.as_bytes(), entry.kind, 1);
             let seen = Seen {
@@ -254,14 +255,14 @@ impl ListRun<'_> {
             let must_stop = self.time.cancel.must_stop() || self.gathered.is_refused();
             let is_behind = self.after.as_ref().is_none_or(|after| entry.name > *after);
             if !must_stop && is_behind && filter.wants(&seen) && self.takes(name.len()) {
-                found.push(entry);
+                found.push(&entry);
             }
         })?;
         listed.timed_out = !self.time.is_left()?;
         if self.gathered.is_refused() {
             return Ok(());
         }
-        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        found.sort();
         listed.truncated = found.len() > self.request.max_entries;
         found.truncate(self.request.max_entries);
         let more_time = ListTime {
@@ -288,16 +289,16 @@ impl ListRun<'_> {
     fn described(
         &self,
         dir: &Dir,
-        found: Vec<DirEntry>,
+        found: NameList,
         time: &ListTime,
     ) -> Result<(Vec<ListEntry>, bool)> {
         let mut entries = Vec::with_capacity(found.len());
         if found.len() < SHARED_FROM || self.request.detail == Detail::Names {
-            for entry in &found {
+            for entry in found {
                 if !time.is_left()? {
                     return Ok((entries, false));
                 }
-                entries.extend(self.describe.entry(dir, entry));
+                entries.extend(self.describe.entry(dir, &entry));
             }
             return Ok((entries, true));
         }
@@ -371,7 +372,7 @@ impl Describe {
         let mut facts = EntryFacts::listed(listed.kind, invalid_utf8);
         let mut target = None;
         if self.detail == Detail::Metadata {
-            match dir.stat(name) {
+            match dir.stat_content(name) {
                 Ok(metadata) => facts = EntryFacts::described(&metadata, invalid_utf8),
                 Err(sandbox::Error::NotFound { .. }) => return None,
                 // The process may be allowed to list an entry but not to examine it.
@@ -402,7 +403,7 @@ struct Describing {
 }
 
 impl Stages for Describing {
-    type Source = std::vec::IntoIter<DirEntry>;
+    type Source = NameListEntries;
     type Batch = Vec<DirEntry>;
     type Found = Vec<ListEntry>;
     type Outcome = Vec<ListEntry>;
