@@ -14,10 +14,14 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// The bytes that a reply has besides the content of a file, more or less.
 const BESIDES_CONTENT: usize = 512;
 
-/// Writes a value as JSON. These are bytes because looking for mistakes in text that is right takes as long as writing it.
-pub(crate) fn to_vec(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(BESIDES_CONTENT);
+/// Writes a value as JSON of about so many bytes. These are bytes because looking for mistakes in text that is right takes
+/// as long as writing it. Room that is never written to costs no memory; a buffer that grows leaves smaller ones behind.
+pub(crate) fn to_vec(value: &impl Serialize, expected: usize) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(expected.max(BESIDES_CONTENT));
     value.serialize(JsonWriter(&mut out))?;
+    if expected > BESIDES_CONTENT {
+        out.shrink_to_fit();
+    }
     Ok(out)
 }
 
@@ -363,7 +367,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn agrees(value: &impl Serialize) -> bool {
-        to_vec(value).unwrap() == serde_json::to_vec(value).unwrap()
+        to_vec(value, 0).unwrap() == serde_json::to_vec(value).unwrap()
     }
 
     #[derive(Serialize)]
@@ -410,7 +414,11 @@ mod tests {
             kinds: Wrapped(kinds),
             more: json!({ "a": [], "b": {}, "c\t": [null, 1.5, f64::MAX], "d": f64::NAN }),
         };
-        assert!(agrees(&whole), "{}", to_vec(&whole).unwrap().escape_ascii());
+        assert!(
+            agrees(&whole),
+            "{}",
+            to_vec(&whole, 0).unwrap().escape_ascii()
+        );
         assert!(agrees(&()) && agrees(&Some("x")) && agrees(&[1, 2]));
     }
 

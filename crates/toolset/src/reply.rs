@@ -196,25 +196,35 @@ impl EncodedReply {
     }
 }
 
+/// How many times longer than the text the structured half of a list is at most, about.
+const TIMES_LARGER: usize = 6;
+/// The most room that is made for it at once; a larger buffer grows where it is.
+const EXPECTED_MAX: usize = 64 * 1024 * 1024;
+
 /// Only what will be sent is made.
 pub(crate) fn halves<R: Serialize>(
     reply: &R,
     own_text: impl FnOnce(&R) -> Option<JsonText>,
     replies: ReplyHalves,
 ) -> Result<EncodedReply, Failure> {
-    let encoded = || {
-        json::to_vec(reply).map_err(|error| Failure::Internal {
+    let encoded = |expected: usize| {
+        json::to_vec(reply, expected).map_err(|error| Failure::Internal {
             reason: error.to_string(),
         })
     };
     // First, because what it is made of is freed before the larger half is there.
     let own = replies.text().then(|| own_text(reply));
-    let structured = replies.structured().then(encoded).transpose()?;
+    let expected = match &own {
+        Some(Some(text)) => (TIMES_LARGER * text.as_json().len()).min(EXPECTED_MAX),
+        _ => 0,
+    };
+    let encoded_object = || encoded(expected);
+    let structured = replies.structured().then(encoded_object).transpose()?;
     let text = match (own, &structured) {
         (None, _) => None,
         (Some(Some(own)), _) => Some(Text::Own(own)),
         (Some(None), Some(_)) => Some(Text::Same),
-        (Some(None), None) => Some(Text::Own(JsonText::of_json(&encoded()?))),
+        (Some(None), None) => Some(Text::Own(JsonText::of_json(&encoded(0)?))),
     };
     Ok(EncodedReply {
         structured,

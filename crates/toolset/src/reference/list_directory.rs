@@ -40,13 +40,24 @@ impl Tool for ListDirectory {
         let entries = listed.entries.iter();
         let lines = entries
             .map(|entry| format!("{} {}", prefix(entry.facts.kind), in_one_line(entry.name())));
-        let lines = lines.chain(left_out(&listed));
-        Ok(lines.collect::<Vec<_>>().join("\n").into())
+        Ok(joined(lines.chain(left_out(&listed))).into())
     }
 
     fn json_text(reply: &Content, _replies: ReplyHalves) -> Option<JsonText> {
         Some(reply.text())
     }
+}
+
+/// Lines as one text, with line ends between them: written one by one, because all of them together take far more memory.
+pub(super) fn joined(lines: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for (number, line) in lines.enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    text
 }
 
 /// The line that says that a directory holds more than is listed, if so.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
-use super::list_directory::{left_out, listed, prefix};
+use super::list_directory::{joined, left_out, listed, prefix};
 use crate::deployment::ReplyHalves;
 use crate::json_text::JsonText;
 use crate::text_form::{in_one_line, in_units};
@@ -73,12 +73,13 @@ fn page(entries: &[&ListEntry]) -> String {
     let directories = entries.iter().filter(is_directory).count();
     let files = entries.iter().filter(|entry| !is_directory(entry));
     let total: u64 = files.map(|entry| size(entry)).sum();
-    let mut lines: Vec<String> = entries.iter().map(|entry| line(entry)).collect();
-    lines.push(String::new());
     let files = entries.len() - directories;
-    lines.push(format!("Total: {files} files, {directories} directories"));
-    lines.push(format!("Combined size: {}", readable_size(total)));
-    lines.join("\n")
+    let totals = [
+        String::new(),
+        format!("Total: {files} files, {directories} directories"),
+        format!("Combined size: {}", readable_size(total)),
+    ];
+    joined(entries.iter().map(|entry| line(entry)).chain(totals))
 }
 
 fn line(entry: &ListEntry) -> String {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::content::Content;
+use super::list_directory::joined;
 use super::minimatch;
 use super::paths::place;
 use crate::deployment::ReplyHalves;
@@ -53,10 +54,10 @@ impl Tool for SearchFiles {
         let found = found.entries.iter();
         let found = found.filter(|entry| leads_somewhere(entry, &place, call));
         let lines = found.map(|entry| in_one_line(&place.root.host_path(&entry.path)).into_owned());
-        let lines: Vec<String> = lines.collect();
-        Ok(match lines.as_slice() {
-            [] => "No matches found".to_owned(),
-            lines => lines.join("\n"),
+        let lines = joined(lines);
+        Ok(match lines.as_str() {
+            "" => "No matches found".to_owned(),
+            _ => lines,
         }
         .into())
     }
