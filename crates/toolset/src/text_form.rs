@@ -16,7 +16,18 @@ pub(crate) struct TextLines {
     notes: Vec<String>,
 }
 
+/// How many bytes a line of a list has, about.
+const LINE_OF_LIST: usize = 32;
+
 impl TextLines {
+    /// No lines yet, and room for a list: a text that grows leaves smaller pieces of memory behind.
+    pub(crate) fn of_list(entries: usize) -> TextLines {
+        TextLines {
+            text: String::with_capacity(entries.saturating_mul(LINE_OF_LIST)),
+            notes: Vec::new(),
+        }
+    }
+
     /// Adds a line.
     pub(crate) fn line(&mut self, line: impl Display) -> &mut TextLines {
         self.end_line();
@@ -72,7 +83,7 @@ pub(crate) fn bracketed<Note: Borrow<str>>(notes: &[Note]) -> String {
 /// A name or path as a line shows it. One that could be taken for something else, such as one with a line end, is quoted
 /// and has escapes.
 pub(crate) fn shown(name: &str) -> Cow<'_, str> {
-    let misleads = name.chars().any(is_unshowable)
+    let misleads = has_unshowable(name)
         || name.starts_with(['"', ' '])
         || name.starts_with("==> ")
         || (name.starts_with('[') && name.ends_with(']'));
@@ -94,11 +105,17 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
 
 /// A name in a list whose form another server defines. It is quoted only if it would not stay in its line.
 pub(crate) fn in_one_line(name: &str) -> Cow<'_, str> {
-    if name.chars().any(is_unshowable) {
+    if has_unshowable(name) {
         shown(name)
     } else {
         Cow::Borrowed(name)
     }
+}
+
+/// Whether a name has a character that a line does not show as it is. Most names are plain ASCII and are not decoded.
+fn has_unshowable(name: &str) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
+    !name.bytes().all(is_plain) && name.chars().any(is_unshowable)
 }
 
 /// Whether a character ends a line, moves the cursor or changes the direction of text.

@@ -130,7 +130,7 @@ impl Tool for ListTool {
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        let mut lines = TextLines::default();
+        let mut lines = TextLines::of_list(reply.entries.listed.len());
         for entry in &reply.entries.listed {
             add_line(&mut lines, entry, reply.entries.is_detailed);
         }

@@ -150,7 +150,7 @@ impl Tool for GlobTool {
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        let mut lines = TextLines::default();
+        let mut lines = TextLines::of_list(reply.matches.len());
         for found in &reply.matches {
             add_line(&mut lines, found, reply.sort);
         }

@@ -8,7 +8,7 @@ use crate::deployment::ReplyHalves;
 use crate::iso_time;
 use crate::made_items::{self, MadeItems};
 use crate::search_bounds::here;
-use crate::text_form::{TextLines, shown, shown_directory};
+use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
 pub(super) struct ListFolder;
@@ -117,12 +117,11 @@ impl Tool for ListFolder {
     }
 
     fn text(reply: &Reply, _replies: ReplyHalves) -> Option<String> {
-        let mut lines = TextLines::default();
+        let mut lines = TextLines::of_list(reply.entries.listed.len());
         let base = depth(&reply.path);
         for entry in &reply.entries.listed {
             let level = entry.path.split('/').count().saturating_sub(base + 1);
-            let indent = "  ".repeat(level);
-            lines.line(format_args!("{indent}{}", entry_line(entry)));
+            add_line(&mut lines, entry, level);
         }
         if reply.entries.listed.is_empty() {
             lines.note("the directory is empty");
@@ -151,15 +150,18 @@ fn depth(path: &str) -> usize {
     names.count()
 }
 
-fn entry_line(entry: &ListEntry) -> String {
-    let name = shown(entry.name());
+fn add_line(lines: &mut TextLines, entry: &ListEntry, level: usize) {
+    let (indent, name) = (2 * level, shown(entry.name()));
+    let name = format_args!("{:indent$}{name}", "");
     match (entry.facts.kind, entry.target.as_deref().map(target_type)) {
-        (FileKind::Directory, _) => shown_directory(entry.name()),
-        (FileKind::File, _) => format!("{name}\t{}", entry.facts.size),
-        (_, Some(leads @ ("external" | "missing" | "loop"))) => format!("{name} -> {leads}"),
-        (_, Some(_)) => format!("{name} -> inside"),
-        (kind, None) => format!("{name}\t{kind}"),
-    }
+        (FileKind::Directory, _) => lines.line(format_args!("{name}/")),
+        (FileKind::File, _) => lines.line(format_args!("{name}\t{}", entry.facts.size)),
+        (_, Some(leads @ ("external" | "missing" | "loop"))) => {
+            lines.line(format_args!("{name} -> {leads}"))
+        }
+        (_, Some(_)) => lines.line(format_args!("{name} -> inside")),
+        (kind, None) => lines.line(format_args!("{name}\t{kind}")),
+    };
 }
 
 impl MadeItems for Entries {
