@@ -29,7 +29,7 @@ impl Bench {
         if let Some(rg) = self.peers.path("rg") {
             rows.extend(self.searches(&rg));
         }
-        rows.push(large_reply());
+        rows.extend(large_replies(self.corpus.flat.iter().max()));
         if let Some(rg) = self.peers.path("rg") {
             rows.extend(self.searches_again(&rg));
         }
@@ -253,24 +253,44 @@ impl Bench {
     }
 }
 
-/// The memory that a large reply takes, beside twice its length.
-fn large_reply() -> Pair {
+/// The memory that large replies take, beside twice their length.
+fn large_replies(flat: Option<&usize>) -> Vec<Pair> {
+    let most = 1_000_000;
+    let mut rows = vec![large_reply(
+        SEARCH,
+        "all results of the common literal",
+        "grep",
+        json!({"root": "bench", "path": "tree", "pattern": COMMON, "max_results": most}),
+    )];
+    rows.extend(flat.into_iter().flat_map(|entries| {
+        let path = format!("flat-{entries}");
+        let list = json!({"root": "bench", "path": path});
+        let glob = json!({"root": "bench", "path": path, "pattern": "*", "max_results": most});
+        let list = large_reply(NAMES, &format!("a list of {entries}"), "list_folder", list);
+        let glob = large_reply(NAMES, &format!("{entries} names found"), "glob", glob);
+        [list, glob]
+    }));
+    rows
+}
+
+/// The memory that a large reply takes above what is resident before it, beside twice its length.
+fn large_reply(part: &'static str, of: &str, tool: &'static str, arguments: Value) -> Pair {
     let length = Rc::new(Cell::new(0));
     let told = Rc::clone(&length);
-    let arguments =
-        json!({"root": "bench", "path": "tree", "pattern": COMMON, "max_results": 1_000_000});
     Pair {
-        part: SEARCH,
-        name: "memory of the reply with all results of the common literal".to_owned(),
+        part,
+        name: format!("memory of the reply with {of}"),
         peer_name: "twice its length".to_owned(),
         goals: Goals::peak(1.0),
-        subject: Box::new(move |servers, round| {
+        subject: Box::new(move |servers, _| {
             let server = servers.unremembered()?;
-            if round == 0 {
-                server.ask("grep", &arguments)?;
-                length.set(server.reply_bytes());
-            }
-            server.call("grep", &arguments)
+            // After a small call nothing of the last large reply is still on its way.
+            server.ask("list_roots", &json!({}))?;
+            let idle = server.resident();
+            let cost = server.call(tool, &arguments)?;
+            length.set(server.reply_bytes());
+            let peak = cost.peak.saturating_sub(idle);
+            Ok(Cost { peak, ..cost })
         }),
         peer: Box::new(move |_| {
             Ok(Cost {
