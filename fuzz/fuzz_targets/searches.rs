@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use ops::{Case, Pattern, Syntax, excludes_content, matches_content};
+use ops::{Case, Pattern, Syntax, excludes_content, excludes_parts, matches_content};
 
 #[derive(Debug, Arbitrary)]
 struct Input {
@@ -14,6 +14,8 @@ struct Input {
     /// Pieces of the text: some are taken from the expressions, so that there is something to find.
     pieces: Vec<Piece>,
     folds: u8,
+    /// How many lines each part has in which the text is learned a second time, as large files are.
+    lines: u8,
 }
 
 #[derive(Debug, Arbitrary)]
@@ -119,8 +121,10 @@ fuzz_target!(|input: Input| {
         },
     };
     let content: Vec<u8> = input.pieces.iter().flat_map(Piece::bytes).collect();
-    let excluded = excludes_content(&pattern, &content, u32::from(input.folds % 8));
-    if excluded == Some(true) {
+    let (folds, lines) = (u32::from(input.folds % 8), usize::from(input.lines % 8));
+    let whole = excludes_content(&pattern, &content, folds);
+    let in_parts = excludes_parts(&pattern, &content, lines, folds);
+    if whole == Some(true) || in_parts == Some(true) {
         assert_ne!(
             matches_content(&pattern, &content),
             Some(true),

@@ -108,7 +108,9 @@ pub use read::{
 };
 pub use remove::{LEFT_COUNTED, OnMissing, Recurse, Remove, RemoveTarget, Removed};
 pub use replace_string::{ReplaceString, ReplacedString};
-pub use search_memory::{SearchMemory, SearchMemoryUsage, excludes_content, matches_content};
+pub use search_memory::{
+    SearchMemory, SearchMemoryUsage, excludes_content, excludes_parts, matches_content,
+};
 pub use stat::{ContentType, FileStatus, LinkStatus, Stat};
 pub use syntax::SyntaxFault;
 pub use text::excerpts::ChangedLines;

@@ -138,3 +138,109 @@ fn make_room(partly: &mut HashMap<Key, PartlyKnown>, files: &Remembered, search:
         is_met
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+    use sandbox::{FileKind, Metadata, Time};
+
+    use super::*;
+    use crate::search_memory::sketch::SketchTable;
+
+    /// The state number `state` of a file.
+    fn stamp(file: u64, state: i64) -> FileStamp {
+        let time = Time {
+            seconds: state,
+            nanoseconds: 0,
+        };
+        let metadata = Metadata {
+            kind: FileKind::File,
+            size: 1 << 21,
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+            links: 1,
+            modified: time,
+            accessed: time,
+            changed: time,
+            created: None,
+            device: 1,
+            inode: file,
+        };
+        FileStamp::of(&metadata).unwrap()
+    }
+
+    fn held(large: &LargeFiles) -> usize {
+        large.partly().values().map(PartlyKnown::bytes).sum()
+    }
+
+    #[test]
+    fn files_that_no_search_meets_make_room_for_others() {
+        let files = Remembered::new(64 << 20);
+        let empty = files.bytes();
+        let large = LargeFiles::default();
+        let learned = GrowingSketch::of(b"line\n", &mut SketchTable::default());
+        let keep = |file: u64, search: u32| {
+            let piece = Piece {
+                stamp: stamp(file, 0),
+                at: 0,
+                of: 2,
+            };
+            large.keep(piece, &learned, &files, search);
+            large.lacks(piece)
+        };
+        for file in 0..FILES_MAX as u64 {
+            assert!(!keep(file, 1));
+        }
+        assert!(keep(1000, 1 + UNMET_MAX), "all others are still met");
+        assert!(!keep(1000, 2 + UNMET_MAX), "they are not met any more");
+        assert_eq!(large.partly().len(), 1);
+        assert_eq!(files.bytes() - empty, held(&large));
+        large.forget(&files);
+        assert_eq!(files.bytes(), empty);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// What is taken is what is held, within the bound; and a file is known only when every piece of one state was learned.
+        #[test]
+        fn room_is_taken_and_given_back(
+            limit in 300_000..3_000_000_usize,
+            steps in prop::collection::vec(
+                (0..100_u64, 0..2_i64, 0..3_usize, 1..4_usize, 0..60_u32, 0..40_u8),
+                1..250,
+            ),
+        ) {
+            let files = Remembered::new(limit);
+            let empty = files.bytes();
+            let large = LargeFiles::default();
+            let learned = GrowingSketch::of(b"line\n", &mut SketchTable::default());
+            let mut last = None;
+            let mut kept: HashSet<(u64, i64, usize)> = HashSet::new();
+            for (file, state, at, of, search, forget) in steps {
+                if forget == 0 {
+                    large.forget(&files);
+                    kept.clear();
+                }
+                // Often the same file, so that some become whole. A state has one number of pieces.
+                let (file, of) = last.filter(|_| search % 4 > 0).unwrap_or((file, of));
+                last = Some((file, of));
+                let of = of + state as usize;
+                let piece = Piece { stamp: stamp(file, state * 8 + of as i64), at: at % of, of };
+                kept.insert((file, state * 8 + of as i64, piece.at));
+                if large.keep(piece, &learned, &files, search).is_some() {
+                    let own = |at| kept.contains(&(file, state * 8 + of as i64, at));
+                    prop_assert!((0..of).all(own), "a piece is missing");
+                }
+                prop_assert_eq!(files.bytes() - empty, held(&large));
+                prop_assert!(files.bytes() <= limit);
+                prop_assert!(large.partly().len() <= FILES_MAX);
+            }
+            large.forget(&files);
+            prop_assert_eq!(files.bytes(), empty);
+        }
+    }
+}

@@ -257,7 +257,7 @@ impl SearchVisit {
             return None;
         }
         tally.asked += 1;
-        let now = item.dir.stat(&item.name).ok()?;
+        let now = item.dir.stat_content(&item.name).ok()?;
         let is_own = now.kind == FileKind::File && now.device == device;
         if !is_own || now.size > question.largest {
             return None;
@@ -421,6 +421,26 @@ pub fn excludes_content(pattern: &Pattern, content: &[u8], folds: u32) -> Option
     for _ in 0..folds {
         sketch.fold();
     }
+    Some(needs.exclude(facts.has_odd_letters, &sketch))
+}
+
+/// The same for content that is learned in parts of so many lines, as large files are; for tests.
+#[doc(hidden)]
+#[must_use]
+pub fn excludes_parts(pattern: &Pattern, content: &[u8], lines: usize, folds: u32) -> Option<bool> {
+    let needs = crate::pattern::needs(pattern)?;
+    let mut table = SketchTable::default();
+    let mut all = GrowingSketch::new();
+    let mut rest = content;
+    while !rest.is_empty() {
+        let ends = memchr::memchr_iter(b'\n', rest);
+        let end = ends.take(lines.max(1)).last();
+        let (part, behind) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        all.add(&GrowingSketch::of(part, &mut table));
+        rest = behind;
+    }
+    let (facts, mut sketch) = all.finish();
+    (0..folds).for_each(|_| sketch.fold());
     Some(needs.exclude(facts.has_odd_letters, &sketch))
 }
 

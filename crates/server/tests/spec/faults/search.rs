@@ -295,17 +295,42 @@ async fn is_remembering(server: &Server) -> bool {
     files > 0
 }
 
+/// How many files named `large` searches leave unopened, once they had time to learn each piece of them.
+async fn large_files_spared(server: &Server) -> usize {
+    let arguments = json!({"pattern": "surely nowhere in here", "glob_filter": "large"});
+    let mut spared = 0;
+    for _ in 0..3 * LESSONS {
+        let before = hits(server).await;
+        ok(server, "grep", arguments.clone()).await;
+        spared = hits(server).await - before;
+        if spared as u64 == LARGE {
+            break;
+        }
+    }
+    spared
+}
+
+/// Where the numbers of a run begin: `SEARCH_SEED`, or always the same. It is said, so that a run can be repeated.
+fn seed() -> u64 {
+    let given = std::env::var("SEARCH_SEED").ok();
+    let seed = given.map_or(7, |seed| seed.parse().expect("SEARCH_SEED is a number"));
+    said(&format!("SEARCH_SEED={seed}"));
+    seed
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_are_the_same_with_and_without_memory_whatever_happens_to_the_files() {
     let (tree, beside) = (Tree::new(), tempfile::tempdir().unwrap());
-    let mut writer = Writer::new(tree.path(), beside.path(), 7);
+    let seed = seed();
+    let mut writer = Writer::new(tree.path(), beside.path(), seed);
     writer.fill();
     let (remembering, plain) = pair(&tree).await;
     tokio::time::sleep(SETTLED).await;
     if !is_remembering(&remembering).await {
         return;
     }
-    let mut chance = Chance::new(11);
+    assert_eq!(large_files_spared(&remembering).await as u64, LARGE);
+    let mut chance = Chance::new(seed + 4);
     let searches = share(SEARCHES);
     let mut compared = 0;
     while compared < searches || hits(&remembering).await < share(EXCLUSIONS) {
@@ -339,6 +364,60 @@ async fn replies_are_the_same_with_and_without_memory_whatever_happens_to_the_fi
         "{compared} searches equal, {spared} files not opened, {files} known"
     ));
     assert_eq!(figure(&plain, "bytes").await, 0);
+}
+
+/// Text of many different triples, so that what is remembered of it takes about as much memory as is possible.
+fn dense_text(chance: &mut Chance, length: usize) -> Vec<u8> {
+    let letter = |chance: &mut Chance| match chance.below(40) {
+        0 => b'\n',
+        number => b"abcdefghijklmnopqrstuvwxyz0123456789_ .;"[number as usize],
+    };
+    (0..length).map(|_| letter(chance)).collect()
+}
+
+/// Searches until everything could be remembered; returns what is resident then.
+async fn resident_after_searches(server: &Server) -> u64 {
+    for _ in 0..LESSONS + 6 {
+        ok(server, "grep", json!({"pattern": "surely nowhere in here"})).await;
+    }
+    server.memory().resident
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_remembered_takes_no_more_memory_than_it_may() {
+    // A quarter of both unless all is tried.
+    let part = match std::env::var_os("SANDBOX_EXHAUSTIVE") {
+        Some(_) => 1,
+        None => 4,
+    };
+    let (files, budget) = (6000 / part, (16 << 20) / part as u64);
+    let tree = Tree::new();
+    let mut chance = Chance::new(3);
+    for number in 0..files {
+        tree.write(
+            format!("d{}/f{number}", number / 100),
+            dense_text(&mut chance, 34_000),
+        );
+    }
+    let server = |memory: u64| {
+        let setup = Workspace::setup(&tree).set("limits.search_memory", memory);
+        setup.start(Transport::Http)
+    };
+    let (remembering, plain) = (server(budget).await, server(0).await);
+    tokio::time::sleep(SETTLED).await;
+    if !is_remembering(&remembering).await {
+        return;
+    }
+    let with = resident_after_searches(&remembering).await;
+    let without = resident_after_searches(&plain).await;
+    let bytes = figure(&remembering, "bytes").await as u64;
+    said(&format!(
+        "search memory of {budget} bytes: {bytes} used, resident {with} with it and {without} without"
+    ));
+    assert!(bytes <= budget && bytes > budget / 2, "{bytes} of {budget}");
+    // What the allocator adds to each piece, and keeps of those that were given back.
+    let slack = budget / 2 + (2 << 20);
+    assert!(with <= without + budget + slack, "{without} -> {with}");
 }
 
 #[tokio::test]
