@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use sandbox::{Metadata, OpenFile};
+use sandbox::Metadata;
 
 use crate::byte_budget::COPIES;
+use crate::checked_read::CheckedRead;
 use crate::context::Context;
 use crate::edit::{BatchTurn, Edited, StagedFiles, WHOLE_FILE_MAX};
 use crate::error::{EditFault, Error, RequestPart, Result};
@@ -13,11 +14,9 @@ use crate::place::Place;
 use crate::read_at::{read_up_to, reader};
 use crate::syntax::{self, SyntaxFault};
 use crate::text::ReadAt;
-use crate::text::encoding::Utf8Check;
 use crate::text::excerpts::{ChangedLines, changed_lines_from};
 use crate::text::line_diff::unified;
 use crate::text::line_index::Mark;
-use crate::text::lines::newlines;
 use crate::text::pieces::{Pieces, SharedSplice};
 use crate::text::replace::{EditMatching, EditPlan, EditRoom, EditScope, REPLACED_MAX, plan};
 use crate::version::Version;
@@ -390,56 +389,6 @@ impl<'e, 'a> FileWork<'e, 'a> {
             self.pieces.read(&mut base, offset, buffer)
         } else {
             self.pieces.read(&mut |_, _| Ok(0), offset, buffer)
-        }
-    }
-}
-
-/// Checks on the way of the first pass that a file is text.
-struct CheckedRead<'c, 'a> {
-    edited: &'c Edited<'a>,
-    open: &'c OpenFile,
-    check: Utf8Check,
-    next: u64,
-    newlines: u64,
-    /// How many lines end before each piece that was read.
-    marks: Vec<Mark>,
-}
-
-impl<'c, 'a> CheckedRead<'c, 'a> {
-    fn new(edited: &'c Edited<'a>, open: &'c OpenFile) -> CheckedRead<'c, 'a> {
-        CheckedRead {
-            edited,
-            open,
-            check: Utf8Check::default(),
-            next: 0,
-            newlines: 0,
-            marks: Vec::new(),
-        }
-    }
-
-    /// Examines what was read, and passes on how much it is.
-    fn pass(&mut self, offset: u64, count: usize, buffer: &[u8]) -> Result<usize> {
-        if offset == self.next {
-            let read = buffer.get(..count).unwrap_or_default();
-            self.check.feed(read);
-            self.marks.push(Mark {
-                offset,
-                newlines: self.newlines,
-            });
-            self.newlines += newlines(read);
-            self.next += count as u64;
-            if self.check.is_broken() {
-                return Err(self.edited.not_text(self.open));
-            }
-        }
-        Ok(count)
-    }
-
-    fn finish(&self) -> Result<()> {
-        if self.check.is_valid() {
-            Ok(())
-        } else {
-            Err(self.edited.not_text(self.open))
         }
     }
 }

@@ -7,6 +7,7 @@
 mod byte_budget;
 mod byte_budget_line;
 mod character_glob;
+mod checked_read;
 mod compare;
 mod consent;
 mod content_type;

@@ -2,9 +2,10 @@
 
 use sandbox::Metadata;
 
+use crate::checked_read::CheckedRead;
 use crate::context::Context;
 use crate::edit::Edited;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::place::Place;
 use crate::read_at::reader;
@@ -35,9 +36,21 @@ impl Operation for ReplaceString {
 
     fn run(self, context: &Context) -> Result<ReplacedString> {
         let edited = Edited::begin(&self.place, context)?;
-        let open = edited.open_text()?;
-        let mut read = reader(open, &context.cancel);
-        let splice = replace_unique(&edited.path(), &mut read, &self.old, &self.new)?;
+        let open = edited.open()?;
+        let mut check = CheckedRead::new(&edited, open);
+        let mut base = reader(open, &context.cancel);
+        let mut read =
+            |offset, buffer: &mut [u8]| check.pass(offset, base(offset, buffer)?, buffer);
+        let found = replace_unique(&edited.path(), &mut read, &self.old, &self.new);
+        // That a file is not text is said rather than what was found in it.
+        match &found {
+            Ok(_) | Err(Error::StringNotFound { .. } | Error::StringNotUnique { .. }) => {
+                check.finish()?;
+            }
+            Err(Error::EmptySearchString) => drop(edited.open_text()?),
+            Err(_) => {}
+        }
+        let splice = found?;
         let metadata = edited.splice(open, &splice)?;
         Ok(ReplacedString {
             path: edited.path(),
