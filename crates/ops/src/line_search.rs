@@ -111,6 +111,12 @@ impl<'a> LineSearch<'a> {
         Ok(counted.and_then(|_| self.index.lines()))
     }
 
+    /// Counts the lines of a large file on several threads, if that does not take too long: for callers that want all of them
+    /// counted anyway, and a line that [`LineSearch::seek`] would otherwise look for on one thread.
+    pub(crate) fn count_ahead(&mut self) -> Result<()> {
+        self.within_share(Self::count_together).map(drop)
+    }
+
     /// Counts most of a large file on several threads; its end is left to whoever reads on.
     fn count_together(&mut self, cancel: &Cancel) -> Result<()> {
         let left = self

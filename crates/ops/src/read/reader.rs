@@ -137,6 +137,9 @@ impl Reader<'_> {
         offset: i64,
         limit: Option<u64>,
     ) -> Result<(LineStart, Piece, Option<u64>)> {
+        if offset > 1 && self.request.totals == Totals::Count {
+            search.count_ahead()?;
+        }
         let start = match offset {
             ..0 => self.first_of_last(search, offset.unsigned_abs())?,
             _ => first_line(search, offset.unsigned_abs())?,
