@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use ops::Time;
 use serde::Serializer;
 
-/// The last second of the year 9999.
-const LAST: i64 = 253_402_300_799;
+/// The last second that the library for times knows, late in the year 9999.
+const LAST: i64 = 253_402_207_200;
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
 /// Writes a file's time as precisely as the file system keeps it.
@@ -18,7 +18,7 @@ pub(crate) fn iso(time: Time) -> String {
     }
 }
 
-/// A time before 1970, after 9999, or with a nonsensical part of a second.
+/// A time before 1970, after the last one, or with a nonsensical part of a second.
 fn unusual(time: Time) -> String {
     let moment = Timestamp::new(time.seconds, i32::try_from(time.nanoseconds).unwrap_or(0));
     // Only a damaged file system has a time before the year -9999 or after 9999: the nearest valid time is shown.
@@ -37,7 +37,7 @@ struct IsoTime {
 }
 
 impl IsoTime {
-    /// A time between 1970 and 9999.
+    /// A time between 1970 and the last one.
     fn of(time: Time) -> Option<IsoTime> {
         if !(0..=LAST).contains(&time.seconds) || time.nanoseconds > 999_999_999 {
             return None;
@@ -147,6 +147,7 @@ mod tests {
 
     #[test]
     fn every_day_has_its_date() {
+        assert_eq!(Timestamp::MAX.as_second(), LAST);
         for day in 0..LAST / 86_400 {
             let time = Time {
                 seconds: day * 86_400,

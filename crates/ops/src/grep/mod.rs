@@ -10,17 +10,18 @@ mod commit;
 mod compressed;
 mod file;
 mod held;
+mod line_match;
 mod lines;
-mod lines_around;
 mod memory;
 mod window;
 
 use std::ops::ControlFlow;
-use std::str::SplitTerminator;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sandbox::{FileKind, Follow, Seen, WalkOptions, WalkOrder};
+
+pub use self::line_match::LineMatch;
 
 use self::batch::{Candidate, GrepBatch, Named, Upcoming};
 use self::commit::{BatchMatches, GrepProgress, PieceLines};
@@ -28,7 +29,6 @@ use self::compressed::search_compressed;
 use self::file::{Collected, FileSearched, HitRoom, LargeFile, Scratch, is_binary_file};
 use self::held::{HeldFile, HeldFiles};
 use self::lines::Searched;
-use self::lines_around::LinesAround;
 use crate::context::{Cancel, Context};
 use crate::decompress::Compression;
 use crate::error::{PatternRole, Result, Wanted};
@@ -147,39 +147,6 @@ pub struct FileMatches {
     pub count: u64,
     /// The lines, with [`SearchOutput::Matches`].
     pub matches: Vec<LineMatch>,
-}
-
-/// One matching line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineMatch {
-    /// Its number, from 1; below 0 it is counted from the file's end, -1 being the last line.
-    pub line_number: i64,
-    /// Where in the line the first match begins, in characters, from 1.
-    pub column: u64,
-    /// Its text without its end; bytes that are not UTF-8 are replaced.
-    pub line: Box<str>,
-    /// The text is only a piece of the line: its beginning, or what is around the match.
-    pub line_truncated: bool,
-    /// The line was too long to be matched as a whole.
-    pub line_in_parts: bool,
-    /// The lines around it, if there are any.
-    around: Option<Box<LinesAround>>,
-}
-
-impl LineMatch {
-    /// The lines before it.
-    #[must_use]
-    pub fn before(&self) -> SplitTerminator<'_, char> {
-        let around = self.around.as_ref();
-        around.map_or_else(|| "".split_terminator('\n'), |around| around.before())
-    }
-
-    /// The lines after it.
-    #[must_use]
-    pub fn after(&self) -> SplitTerminator<'_, char> {
-        let around = self.around.as_ref();
-        around.map_or_else(|| "".split_terminator('\n'), |around| around.after())
-    }
 }
 
 impl Operation for Grep {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use sandbox::OpenFile;
 
+use super::line_match::LinesAround;
 use super::lines::{lines_after, lines_before, shown_lines};
-use super::lines_around::LinesAround;
 use crate::error::Result;
 use crate::read_at;
 use crate::text::encoding::BOM;

@@ -1,6 +1,40 @@
-//! The lines around a match, in one piece of memory: most matches have none, and a search may have a million.
+//! A matching line, in few bytes: a search may have a million. The lines around it, which most do not have, are in one piece
+//! of memory.
 
 use std::str::SplitTerminator;
+
+/// One matching line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineMatch {
+    /// Its number, from 1; below 0 it is counted from the file's end, -1 being the last line.
+    pub line_number: i64,
+    /// Where in the line the first match begins, in characters, from 1.
+    pub column: u64,
+    /// Its text without its end; bytes that are not UTF-8 are replaced.
+    pub line: Box<str>,
+    /// The text is only a piece of the line: its beginning, or what is around the match.
+    pub line_truncated: bool,
+    /// The line was too long to be matched as a whole.
+    pub line_in_parts: bool,
+    /// The lines around it, if there are any.
+    pub(super) around: Option<Box<LinesAround>>,
+}
+
+impl LineMatch {
+    /// The lines before it.
+    #[must_use]
+    pub fn before(&self) -> SplitTerminator<'_, char> {
+        let around = self.around.as_ref();
+        around.map_or_else(|| "".split_terminator('\n'), |around| around.before())
+    }
+
+    /// The lines after it.
+    #[must_use]
+    pub fn after(&self) -> SplitTerminator<'_, char> {
+        let around = self.around.as_ref();
+        around.map_or_else(|| "".split_terminator('\n'), |around| around.after())
+    }
+}
 
 /// The lines before and after a match, as shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
