@@ -228,6 +228,52 @@ fn links_between_documents_lead_somewhere() {
     assert!(anchored > 4, "{anchored} links with an anchor");
 }
 
+/// The names of the files that the repository keeps, or `None` with a message outside of a clone.
+fn tracked() -> Option<Vec<String>> {
+    let listed = testkit::quiet_command("git")
+        .args(["ls-files", "-z"])
+        .current_dir(document(""))
+        .output();
+    let Some(listed) = listed.ok().filter(|output| output.status.success()) else {
+        left_out("git lists no files here");
+        return None;
+    };
+    let names = String::from_utf8(listed.stdout).unwrap();
+    let names = names.split_terminator('\0').map(str::to_owned);
+    Some(names.collect())
+}
+
+/// The lines that a merge left behind.
+fn marks_of_a_merge(text: &str) -> Vec<usize> {
+    let lines = text.lines().enumerate();
+    let marked = lines.filter(|(_, line)| {
+        ["<<<<<<< ", ">>>>>>> "]
+            .iter()
+            .any(|mark| line.starts_with(mark))
+    });
+    marked.map(|(line, _)| line + 1).collect()
+}
+
+#[test]
+fn no_file_has_marks_of_a_merge() {
+    assert_eq!(
+        marks_of_a_merge("a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"),
+        [2, 6]
+    );
+    let Some(names) = tracked() else { return };
+    assert!(names.len() > 500, "{} files", names.len());
+    for name in names {
+        // A link may lead nowhere, and a file that is no text has no lines.
+        if let Ok(text) = std::fs::read_to_string(document(&name)) {
+            let marked = marks_of_a_merge(&text);
+            assert!(
+                marked.is_empty(),
+                "{name} has marks of a merge in the lines {marked:?}"
+            );
+        }
+    }
+}
+
 /// Every page of the manual can be reached from the README or the overview.
 #[test]
 fn no_page_of_the_manual_is_hidden() {
