@@ -65,12 +65,20 @@ pub enum HeaderFault {
     /// As plain text.
     Text(String),
     /// As a JSON-RPC error.
-    Message(Vec<u8>),
+    Message {
+        /// Its message.
+        reason: String,
+        /// The whole reply.
+        reply: Vec<u8>,
+    },
 }
 
 impl HeaderFault {
     fn message(id: Option<&RequestId>, error: ErrorData) -> HeaderFault {
-        HeaderFault::Message(result::error(id, &error))
+        HeaderFault::Message {
+            reply: result::error(id, &error),
+            reason: error.message.into_owned(),
+        }
     }
 
     fn mismatch(id: Option<&RequestId>, reason: String) -> HeaderFault {

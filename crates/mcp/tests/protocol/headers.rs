@@ -22,7 +22,7 @@ fn judged(list: &[Header<'_>], message: &Value) -> Result<Judged, String> {
     let server = server();
     judge(&headers(list), &sent(message), server.service()).map_err(|fault| match fault {
         HeaderFault::Text(text) => text,
-        HeaderFault::Message(message) => {
+        HeaderFault::Message { reply: message, .. } => {
             let message: Value = serde_json::from_slice(&message).unwrap();
             message["error"]["message"].as_str().unwrap().to_owned()
         }

@@ -116,10 +116,10 @@ impl AdminOptions {
         if let Err(refusal) = checked {
             tracing::warn!(
                 status = refusal.status.as_u16(),
-                reason = refusal.message,
+                reason = refusal.reason,
                 "request to the operator's page refused"
             );
-            return text(refusal.status, refusal.message);
+            return text(refusal.status, refusal.reason);
         }
         let path = request.uri().path().to_owned();
         match path.strip_prefix("/api/") {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use mcp::MessageStream;
 use ops::Reserved;
@@ -82,15 +82,6 @@ fn unbuffered(mut reply: HttpReply) -> HttpReply {
     let headers = reply.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
-    reply
-}
-
-/// Refuses a method and lists those that are allowed.
-pub(super) fn method_not_allowed(allowed: &'static str) -> HttpReply {
-    let message = format!("Method Not Allowed: use {allowed}");
-    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, message);
-    let allowed = HeaderValue::from_static(allowed);
-    reply.headers_mut().insert(ALLOW, allowed);
     reply
 }
 

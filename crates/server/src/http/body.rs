@@ -15,7 +15,7 @@ use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 use ops::{ByteBudget, OverBudget, Reserved, SMALL_BYTES};
 
-use super::host_check::Refusal;
+use super::refusal::Refusal;
 
 /// How long a body waits for room.
 const BRIEFLY: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ where
     }
     match tokio::time::timeout(limits.time, read).await {
         Ok(read) => read,
-        Err(_) => Err(refusal(
+        Err(_) => Err(Refusal::new(
             StatusCode::REQUEST_TIMEOUT,
             format!(
                 "Request Timeout: the body did not arrive within {} seconds",
@@ -114,7 +114,7 @@ where
         let frame = frame.map_err(|error| {
             let error: Box<dyn std::error::Error + Send + Sync> = error.into();
             let message = format!("Bad Request: the body could not be read: {error}");
-            refusal(StatusCode::BAD_REQUEST, message)
+            Refusal::new(StatusCode::BAD_REQUEST, message)
         })?;
         // Trailers are ignored.
         if let Ok(piece) = frame.into_data() {
@@ -154,13 +154,13 @@ async fn reserve(
 
 fn no_room(reason: OverBudget) -> Refusal {
     match reason {
-        OverBudget::Own => refusal(
+        OverBudget::Own => Refusal::new(
             StatusCode::TOO_MANY_REQUESTS,
             "Too Many Requests: this client's requests and unread replies take as much memory as one client may have; \
              wait until they have ended, read the replies, and try again, or raise limits.max_held_bytes_per_client"
                 .to_owned(),
         ),
-        OverBudget::All => refusal(
+        OverBudget::All => Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "Service Unavailable: the requests and unread replies of all clients take as much memory as they may; try \
              again later, or raise limits.max_held_bytes"
@@ -170,12 +170,8 @@ fn no_room(reason: OverBudget) -> Refusal {
 }
 
 fn too_large(most: usize) -> Refusal {
-    refusal(
+    Refusal::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("Payload Too Large: {}", mcp::message::larger_than(most)),
     )
-}
-
-fn refusal(status: StatusCode, message: String) -> Refusal {
-    Refusal { status, message }
 }

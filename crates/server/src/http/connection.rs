@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use mcp::HttpClient;
 use socket2::SockRef;
@@ -22,6 +22,7 @@ use super::connection_limits::ConnectionSlot;
 use super::connection_timer::ConnectionTimer;
 use super::guarded_stream::GuardedStream;
 use super::hang_up::HangUp;
+use super::refusal::Refusal;
 use super::router::{RequestInfo, Router};
 
 /// The most bytes of a request's headers; larger ones are answered with 431.
@@ -138,6 +139,25 @@ async fn asked_to_end(shutdown: &CancellationToken, slot: &ConnectionSlot) {
     }
 }
 
+/// Tells why a connection ended.
+fn tell_end(error: &hyper::Error, address: SocketAddr, router: &Router) {
+    match unreadable(error) {
+        Some(refusal) => router.refused_unread(address.ip(), &refusal),
+        None => tracing::debug!(%error, %address, "a connection broke"),
+    }
+}
+
+/// What hyper told a client whose bytes are no request.
+fn unreadable(error: &hyper::Error) -> Option<Refusal> {
+    let status = match error.is_parse() {
+        true if error.is_parse_too_large() => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        true => StatusCode::BAD_REQUEST,
+        false => return None,
+    };
+    let name = status.canonical_reason().unwrap_or_default();
+    Some(Refusal::new(status, format!("{name}: {error}")))
+}
+
 async fn converse<S>(
     stream: S,
     client: RemoteClient,
@@ -157,6 +177,7 @@ async fn converse<S>(
     let own_slot = Arc::clone(&slot);
     let client = HttpClient::at(address);
     let last_host = Arc::default();
+    let router_of_refusals = Arc::clone(&router);
     let service = service_fn(move |request: Request<Incoming>| {
         slot.asks();
         let info = RequestInfo {
@@ -190,6 +211,6 @@ async fn converse<S>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, %address, "a connection broke");
+        tell_end(&error, address, &router_of_refusals);
     }
 }

@@ -9,7 +9,7 @@ use hyper::body::{Body, Bytes};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use mcp::headers::{self, HeaderFault, Judged};
+use mcp::headers::{self, Judged};
 use mcp::{
     AccessChange, Answer, Connection, HttpClient, Incoming, LiveServer, Message, Nowhere, Origin,
     Owner, Refused, Server, Session, SessionLimits, Sessions,
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::answers::{self, HttpReply};
 use super::body::{self, BodyLimits, BodyRoom, HeldBody};
 use super::credentials::RevokedTokens;
-use super::host_check::Refusal;
+use super::refusal::Refusal;
 use super::sse::{EventBody, Notified};
 use super::tokens::TokenHolder;
 use crate::in_force::InForce;
@@ -254,8 +254,8 @@ impl Endpoint {
             }
             (&Method::GET, Some(sessions)) => listen(sessions, &parts.headers, &from),
             (&Method::DELETE, Some(sessions)) => end_session(sessions, &parts.headers, &from),
-            (_, Some(_)) => Ok(answers::method_not_allowed("GET, POST, DELETE")),
-            (_, None) => Ok(answers::method_not_allowed("POST")),
+            (_, Some(_)) => Err(Refusal::method("GET, POST, DELETE")),
+            (_, None) => Err(Refusal::method("POST")),
         }
     }
 
@@ -269,14 +269,11 @@ impl Endpoint {
         // because the parsed message is as large.
         let message = match message_of(body, from).await? {
             Incoming::Message(message) => message,
-            Incoming::Refused(refused) => return Ok(self.refused(refused, parts, from)),
+            Incoming::Refused(refused) => return Err(self.refused(refused, parts, from)),
             // An unreadable notification is accepted and ignored.
             Incoming::Nothing => return Ok(answers::empty(StatusCode::ACCEPTED)),
         };
-        let judged = match headers::judge(&parts.headers, &message, from.server.service()) {
-            Ok(judged) => judged,
-            Err(fault) => return faulty(fault),
-        };
+        let judged = headers::judge(&parts.headers, &message, from.server.service())?;
         match &self.sessions {
             Some(sessions) if judged.is_legacy => {
                 self.in_session(sessions, (message, held), &parts.headers, from)
@@ -291,9 +288,10 @@ impl Endpoint {
     }
 
     /// Refuses a body that is not a message. If it was meant as the answer to a question of ours, the question fails.
-    fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> HttpReply {
+    fn refused(&self, refused: Refused, parts: &Parts, from: &Admitted) -> Refusal {
         let sessions = self.sessions.as_ref();
         let session = sessions.and_then(|sessions| named(sessions, &parts.headers, from).ok());
+        let reason = refused.reason().to_owned();
         let reply = match &session {
             Some(session) => session.refusal(&refused),
             None => refused.reply(),
@@ -301,7 +299,7 @@ impl Endpoint {
         if let (Some(session), Some(answer)) = (session, refused.into_answer()) {
             session.answered(answer);
         }
-        answers::json(StatusCode::BAD_REQUEST, reply)
+        Refusal::message(reason, reply)
     }
 
     /// Answers a message outside of any session.
@@ -315,9 +313,8 @@ impl Endpoint {
             Message::Request(request) => request,
             Message::Notification(_) => return Ok(answers::empty(StatusCode::ACCEPTED)),
             Message::Answer(_) => {
-                let refused =
-                    Answer::unasked("stateless server does not accept JSON-RPC responses");
-                return Ok(answers::json(StatusCode::BAD_REQUEST, refused));
+                let reason = "stateless server does not accept JSON-RPC responses";
+                return Err(Refusal::message(reason.to_owned(), Answer::unasked(reason)));
             }
         };
         let listens = request.listens();
@@ -336,7 +333,7 @@ impl Endpoint {
         };
         match serving {
             Ok(serving) => Ok(replied(serving, (notifications, end), judged).await),
-            Err(refused) => Ok(answers::json(StatusCode::BAD_REQUEST, refused.reply())),
+            Err(refused) => Err(refused.into()),
         }
     }
 
@@ -364,7 +361,7 @@ impl Endpoint {
                     Some(events) => answers::ended_events(events),
                     None => answers::events(EventBody::new(stream)),
                 }),
-                Err(refused) => Ok(answers::json(StatusCode::BAD_REQUEST, refused.reply())),
+                Err(refused) => Err(refused.into()),
             },
             Message::Notification(notification) => {
                 session.notice(&notification);
@@ -389,12 +386,14 @@ async fn message_of(body: Bytes, from: &Admitted) -> Result<Incoming, Refusal> {
     } else {
         let client = from.client().allowance();
         let read = in_heavy_turn(&client, move || read(&body)).await;
-        read.ok_or_else(|| Refusal {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            message: "Internal Server Error: the body could not be read".to_owned(),
+        read.ok_or_else(|| {
+            Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Internal Server Error: the body could not be read".to_owned(),
+            )
         })?
     };
-    incoming.ok_or_else(|| bad_request("the body has to be one JSON-RPC message"))
+    incoming.ok_or_else(|| Refusal::bad_request("the body has to be one JSON-RPC message"))
 }
 
 /// What ends a stream before its request does.
@@ -443,15 +442,13 @@ fn begun_session(session: Option<Arc<Session>>, message: ReplyMessage) -> HttpRe
 /// Opens the stream of messages that belong to no request, or resumes a broken one.
 fn listen(sessions: &Sessions, headers: &HeaderMap, from: &Admitted) -> Result<HttpReply, Refusal> {
     if !accepts(headers, "text/event-stream") {
-        return Err(Refusal {
-            status: StatusCode::NOT_ACCEPTABLE,
-            message: "Not Acceptable: Client must accept text/event-stream".to_owned(),
-        });
+        return Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "Not Acceptable: Client must accept text/event-stream".to_owned(),
+        ));
     }
-    match headers::judge_bodiless(headers) {
-        Err(fault) => return faulty(fault),
-        Ok(judged) if !judged.is_legacy => return Ok(answers::method_not_allowed("POST")),
-        Ok(_) => {}
+    if !headers::judge_bodiless(headers)?.is_legacy {
+        return Err(Refusal::method("POST"));
     }
     let session = named(sessions, headers, from)?;
     let last_event = only_one(headers, &LAST_EVENT, "Last-Event-ID")?;
@@ -468,10 +465,8 @@ fn end_session(
     headers: &HeaderMap,
     from: &Admitted,
 ) -> Result<HttpReply, Refusal> {
-    match headers::judge_bodiless(headers) {
-        Err(fault) => return faulty(fault),
-        Ok(judged) if !judged.is_legacy => return Ok(answers::method_not_allowed("POST")),
-        Ok(_) => {}
+    if !headers::judge_bodiless(headers)?.is_legacy {
+        return Err(Refusal::method("POST"));
     }
     sessions.end(&*named(sessions, headers, from)?);
     Ok(answers::empty(StatusCode::NO_CONTENT))
@@ -484,13 +479,15 @@ fn named(
     from: &Admitted,
 ) -> Result<Arc<Session>, Refusal> {
     let name = only_one(headers, &SESSION, "Mcp-Session-Id")?;
-    let name = name.ok_or_else(|| bad_request("Session ID is required"))?;
+    let name = name.ok_or_else(|| Refusal::bad_request("Session ID is required"))?;
     // Security: a caller that is another client now has to start a new session.
     let session = sessions.find(name, from.owner());
     let session = session.filter(|session| session.has(&from.live));
-    session.ok_or_else(|| Refusal {
-        status: StatusCode::NOT_FOUND,
-        message: "Not Found: Session not found".to_owned(),
+    session.ok_or_else(|| {
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            "Not Found: Session not found".to_owned(),
+        )
     })
 }
 
@@ -504,7 +501,7 @@ fn only_one<'headers>(
     let (first, second) = (values.next(), values.next());
     if second.is_some() {
         let fault = format!("there is more than one {shown} header; send one");
-        return Err(bad_request(&fault));
+        return Err(Refusal::bad_request(&fault));
     }
     Ok(first.and_then(|value| value.to_str().ok()))
 }
@@ -512,12 +509,11 @@ fn only_one<'headers>(
 /// Checks that the client sends JSON and accepts both forms of a reply, because the server chooses the form.
 fn check_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
-        return Err(Refusal {
-            status: StatusCode::NOT_ACCEPTABLE,
-            message:
-                "Not Acceptable: Client must accept both application/json and text/event-stream"
-                    .to_owned(),
-        });
+        return Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "Not Acceptable: Client must accept both application/json and text/event-stream"
+                .to_owned(),
+        ));
     }
     let kind = headers
         .get(CONTENT_TYPE)
@@ -526,10 +522,10 @@ fn check_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return Ok(());
     }
-    Err(Refusal {
-        status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        message: "Unsupported Media Type: Content-Type must be application/json".to_owned(),
-    })
+    Err(Refusal::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "Unsupported Media Type: Content-Type must be application/json".to_owned(),
+    ))
 }
 
 /// Tells whether the client accepts a content type. The list may be spread over several headers.
@@ -544,28 +540,8 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     kinds.any(|own| own.eq_ignore_ascii_case(kind.as_bytes()) || own == b"*/*")
 }
 
-fn faulty(fault: HeaderFault) -> Result<HttpReply, Refusal> {
-    match fault {
-        HeaderFault::Text(message) => Err(Refusal {
-            status: StatusCode::BAD_REQUEST,
-            message,
-        }),
-        HeaderFault::Message(message) => Ok(answers::json(StatusCode::BAD_REQUEST, message)),
-    }
-}
-
-fn bad_request(message: &str) -> Refusal {
-    Refusal {
-        status: StatusCode::BAD_REQUEST,
-        message: format!("Bad Request: {message}"),
-    }
-}
-
 fn no_room() -> Refusal {
-    Refusal {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        message: "Service Unavailable: too many sessions are open; close some, wait for idle ones to expire, or raise \
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: too many sessions are open; close some, wait for idle ones to expire, or raise \
                   server.max_sessions"
-            .to_owned(),
-    }
+            .to_owned())
 }

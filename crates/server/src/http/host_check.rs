@@ -10,6 +10,8 @@ use hyper::header::{HOST, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode, Uri};
 
+use super::refusal::Refusal;
+
 /// The names this server answers to and the web origins it trusts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostCheck {
@@ -22,13 +24,6 @@ pub(crate) struct HostCheck {
 struct AllowedHost {
     name: String,
     port: Option<u16>,
-}
-
-/// A refused request: its status, and a message that says what to configure.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) message: String,
 }
 
 impl HostCheck {
@@ -78,14 +73,14 @@ impl HostCheck {
 
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(value) = only_host(headers) else {
-            return Err(bad_request("exactly one Host header is needed"));
+            return Err(Refusal::bad_request("exactly one Host header is needed"));
         };
         let authority = value
             .to_str()
             .ok()
             .and_then(|text| Authority::try_from(text).ok());
         let Some(authority) = authority.filter(is_host_and_port) else {
-            return Err(bad_request("the Host header is not valid"));
+            return Err(Refusal::bad_request("the Host header is not valid"));
         };
         self.check_name(&authority)
     }
@@ -94,7 +89,7 @@ impl HostCheck {
         if self.knows(authority) {
             return Ok(());
         }
-        Err(forbidden(format!(
+        Err(forbidden(&format!(
             "the host {} is not allowed; add it to server.allowed_hosts in the configuration",
             authority.host()
         )))
@@ -119,7 +114,7 @@ impl HostCheck {
         for value in headers.get_all(ORIGIN) {
             let origin = value.to_str().map(normal_origin).unwrap_or_default();
             if !self.origins.contains(&origin) && !is_own(&origin, headers) {
-                return Err(forbidden(format!(
+                return Err(forbidden(&format!(
                     "the origin {origin} is not allowed; add it to server.allowed_origins in the configuration"
                 )));
             }
@@ -179,7 +174,7 @@ fn is_own(origin: &str, headers: &HeaderMap) -> bool {
 
 /// Refuses a body with two lengths: a proxy and this server could see different requests (request smuggling).
 pub(crate) fn two_lengths() -> Refusal {
-    bad_request("Content-Length and Transfer-Encoding exclude each other")
+    Refusal::bad_request("Content-Length and Transfer-Encoding exclude each other")
 }
 
 fn allowed_host(text: &str) -> Option<AllowedHost> {
@@ -213,18 +208,8 @@ fn normal_origin(origin: &str) -> String {
     origin.strip_suffix(implied).unwrap_or(&origin).to_owned()
 }
 
-fn bad_request(message: &str) -> Refusal {
-    Refusal {
-        status: StatusCode::BAD_REQUEST,
-        message: format!("Bad Request: {message}"),
-    }
-}
-
-fn forbidden(message: String) -> Refusal {
-    Refusal {
-        status: StatusCode::FORBIDDEN,
-        message: format!("Forbidden: {message}"),
-    }
+fn forbidden(reason: &str) -> Refusal {
+    Refusal::new(StatusCode::FORBIDDEN, format!("Forbidden: {reason}"))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub(crate) mod listener;
 mod metrics;
 mod oauth;
 mod readiness;
+mod refusal;
 mod refusal_log;
 mod root_looks;
 mod router;

@@ -8,7 +8,8 @@ use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Method, StatusCode};
 use toolset::Admission;
 
-use super::answers::{HttpReply, method_not_allowed, text};
+use super::answers::{HttpReply, text};
+use super::refusal::Refusal;
 use super::root_looks::RootLooks;
 use crate::in_force::InForce;
 
@@ -42,12 +43,12 @@ impl Readiness {
     }
 
     /// Answers `/ready`.
-    pub(super) async fn answer(&self, method: &Method) -> HttpReply {
+    pub(super) async fn answer(&self, method: &Method) -> Result<HttpReply, Refusal> {
         if method != Method::GET && method != Method::HEAD {
-            return method_not_allowed("GET, HEAD");
+            return Err(Refusal::method("GET, HEAD"));
         }
         if self.is_draining() {
-            return later("draining");
+            return Ok(later("draining"));
         }
         let admission = self.admission.now();
         let looks = self
@@ -57,10 +58,10 @@ impl Readiness {
         if let Some(silent) = looks.find(|look| look.seen != Some(true)) {
             self.log(Some(silent.name));
             // Security: no token is needed here, so no root is named.
-            return later("a root does not answer");
+            return Ok(later("a root does not answer"));
         }
         self.log(None);
-        text(StatusCode::OK, "ready")
+        Ok(text(StatusCode::OK, "ready"))
     }
 
     /// Logs which root does not answer: once, no matter how many requests ask.

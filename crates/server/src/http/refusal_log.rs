@@ -2,18 +2,27 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use toolset::first_chars;
 
-use super::host_check::Refusal;
+use super::refusal::Refusal;
 
 /// How many senders are kept for each status and in all; the one that was refused longest ago makes room.
 const SENDERS_MAX: usize = 200;
-/// How much of a sender's text is kept.
-const TEXT_MAX: usize = 300;
+/// How much of a path or a reason is kept.
+pub(super) const REASON_MAX: usize = 300;
+
+/// Who sent a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Sender {
+    /// Its address, or the one that a trusted proxy told.
+    pub(super) address: IpAddr,
+    /// The log's name for the client, if its token was right.
+    pub(super) client: Option<Arc<str>>,
+}
 
 /// Counts refused requests. Anybody can cause them, so what is kept has a bound.
 #[derive(Default)]
@@ -24,14 +33,17 @@ pub(crate) struct RefusalLog {
 #[derive(Default)]
 struct RefusalState {
     by_status: BTreeMap<u16, u64>,
-    by_sender: HashMap<(IpAddr, u16), RefusedSender>,
+    by_sender: HashMap<(Sender, u16), RefusedSender>,
 }
 
 /// A sender's requests that were refused with one status; text and path are those of the last one.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RefusedSender {
     sender: IpAddr,
+    client: Option<String>,
     status: u16,
+    /// Whether the last one tried to reach something that exists, but not for its sender.
+    violation: bool,
     reason: String,
     path: String,
     count: u64,
@@ -41,20 +53,22 @@ pub(crate) struct RefusedSender {
 
 impl RefusalLog {
     /// Counts one refused request.
-    pub(super) fn count(&self, sender: IpAddr, path: &str, refusal: &Refusal) {
+    pub(super) fn count(&self, sender: &Sender, path: &str, refusal: &Refusal) {
         let status = refusal.status.as_u16();
-        let cut = |text: &str| first_chars(text, TEXT_MAX).to_owned();
+        let cut = |text: &str| first_chars(text, REASON_MAX).to_owned();
         let mut state = self.state();
         *state.by_status.entry(status).or_default() += 1;
-        let key = (sender, status);
+        let key = (sender.clone(), status);
         let count = state.by_sender.get(&key).map_or(0, |known| known.count) + 1;
         if count == 1 && state.by_sender.len() >= SENDERS_MAX {
             state.forget_the_oldest();
         }
         let refused = RefusedSender {
-            sender,
+            sender: sender.address,
+            client: sender.client.as_deref().map(str::to_owned),
             status,
-            reason: cut(&refusal.message),
+            violation: refusal.is_violation,
+            reason: cut(&refusal.reason),
             path: cut(path),
             count,
             last: milliseconds_now(),
@@ -85,7 +99,7 @@ impl RefusalState {
             .by_sender
             .iter()
             .min_by_key(|(_, refused)| refused.last);
-        if let Some(key) = oldest.map(|(key, _)| *key) {
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
             self.by_sender.remove(&key);
         }
     }
@@ -104,11 +118,12 @@ mod tests {
 
     fn refuse(log: &RefusalLog, last: u16, status: StatusCode) {
         let [high, low] = last.to_be_bytes();
-        let refusal = Refusal {
-            status,
-            message: "why".to_owned(),
+        let sender = Sender {
+            address: [127, 0, high, low].into(),
+            client: None,
         };
-        log.count([127, 0, high, low].into(), "/mcp", &refusal);
+        let refusal = Refusal::new(status, "why".to_owned());
+        log.count(&sender, "/mcp", &refusal);
     }
 
     #[test]

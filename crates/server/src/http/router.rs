@@ -9,24 +9,25 @@ use std::time::Duration;
 
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
+    CONNECTION, CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, StatusCode};
 use mcp::{HttpClient, Sessions};
 use tokio_rustls::TlsAcceptor;
-use toolset::Admission;
 use toolset::guide::GuideState;
+use toolset::{Admission, first_chars};
 
-use super::answers::{HttpReply, method_not_allowed, text};
+use super::answers::{HttpReply, text};
 use super::body::BodyLimits;
 use super::connection_limits::{ConnectionLimits, ConnectionSlot};
 use super::credentials::CredentialStore;
 use super::endpoint::{Admitted, Endpoint, Holder};
-use super::host_check::{self, AcceptedHost, HostCheck, Refusal};
+use super::host_check::{self, AcceptedHost, HostCheck};
 use super::metrics::{ProcessSnapshot, RootFigures};
 use super::oauth::{OAuthRefused, Resource};
 use super::readiness::Readiness;
-use super::refusal_log::RefusalLog;
+use super::refusal::Refusal;
+use super::refusal_log::{REASON_MAX, RefusalLog, Sender};
 use super::root_looks::RootLooks;
 use super::tokens::TokenRefusal;
 use super::{cors, forwarded, metrics, server_card};
@@ -34,6 +35,7 @@ use crate::in_force::InForce;
 use crate::process_usage::ProcessFigures;
 use crate::settings::Network;
 
+const METRICS_PATH: &str = "/metrics";
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// The operator's settings for HTTP.
@@ -109,6 +111,22 @@ impl HttpGauges {
     /// The requests that were refused before they became calls.
     pub(crate) fn refusals(&self) -> &RefusalLog {
         &self.refusals
+    }
+
+    /// Logs and counts a refused request.
+    fn refused(&self, sender: &Sender, path: &str, refusal: &Refusal) {
+        let status = refusal.status.as_u16();
+        let client = sender.client.as_deref();
+        let violation = refusal.is_violation.then_some("endpoint");
+        let (address, reason) = (sender.address, first_chars(&refusal.reason, REASON_MAX));
+        match refusal.status {
+            // Clients ask for a stream of messages with GET to find out whether there is one.
+            StatusCode::METHOD_NOT_ALLOWED => {
+                tracing::info!(status, %address, client, reason, "request refused");
+            }
+            _ => tracing::warn!(status, %address, client, violation, reason, "request refused"),
+        }
+        self.refusals.count(sender, path, refusal);
     }
 
     /// The open sessions of all endpoints.
@@ -189,26 +207,26 @@ impl Router {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        match request.uri().path() {
-            "/health" => return health(request.method()),
-            "/ready" => return self.readiness.answer(request.method()).await,
-            _ => {}
-        }
-        if let Err(refusal) = self.check(&request, &info) {
-            let sender = self.forwarded(&request, &info).unwrap_or(info.peer);
-            return self.refused(sender, request.uri().path(), &refusal);
+        let public = match request.uri().path() {
+            "/health" => Some(health(request.method())),
+            "/ready" => Some(self.readiness.answer(request.method()).await),
+            _ => self.check(&request, &info).err().map(Err),
+        };
+        if let Some(answer) = public {
+            return self.unless_refused(answer, &request, &info);
         }
         let origin = cors::origin(request.headers());
         // Close after a chunked body: a proxy in front of us may disagree about where it ends (request smuggling).
         let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
-        let mut reply = if cors::is_preflight(&request) {
-            cors::preflight()
-        } else if let Some(card) = self.server_card(&request, &info) {
-            card
-        } else if let Some(metadata) = self.resource_metadata(&request) {
-            metadata
-        } else {
-            self.admit(request, info).await
+        let public = match cors::is_preflight(&request) {
+            true => Some(Ok(cors::preflight())),
+            false => self
+                .server_card(&request, &info)
+                .or_else(|| self.resource_metadata(&request)),
+        };
+        let mut reply = match public {
+            Some(answer) => self.unless_refused(answer, &request, &info),
+            None => self.admit(request, info).await,
         };
         if let Some(origin) = origin {
             cors::open_to(origin, &mut reply);
@@ -219,6 +237,22 @@ impl Router {
             reply.headers_mut().insert(CONNECTION, close);
         }
         reply
+    }
+
+    /// The answer to a request of whoever sends it.
+    fn unless_refused<B>(
+        &self,
+        answer: Result<HttpReply, Refusal>,
+        request: &Request<B>,
+        info: &RequestInfo,
+    ) -> HttpReply {
+        answer.unwrap_or_else(|refusal| {
+            let sender = Sender {
+                address: self.forwarded(request, info).unwrap_or(info.peer),
+                client: None,
+            };
+            self.refused(&sender, request.uri().path(), refusal)
+        })
     }
 
     fn check<B>(&self, request: &Request<B>, info: &RequestInfo) -> Result<(), Refusal> {
@@ -237,21 +271,25 @@ impl Router {
     {
         if self.may_only_read_metrics(&request) {
             info.slot.iter().for_each(|slot| slot.let_in());
-            return self.metrics(request.method()).await;
+            let metrics = self.metrics(request.method()).await;
+            return self.unless_refused(metrics, &request, &info);
         }
         let forwarded = self.forwarded(&request, &info);
-        let sender = forwarded.unwrap_or(info.peer);
-        let holder = match self.holder(&request, sender).await {
+        let mut sender = Sender {
+            address: forwarded.unwrap_or(info.peer),
+            client: None,
+        };
+        let holder = match self.holder(&request, &sender).await {
             Ok(holder) => holder,
             Err(refused) => return *refused,
         };
-        if let Some(slot) = &info.slot {
-            slot.let_in();
-        }
+        sender.client = holder.as_ref().map(|holder| Arc::clone(&holder.name));
+        info.slot.iter().for_each(|slot| slot.let_in());
         let path = request.uri().path();
         // Security: the metrics name every root, so a client that may only see some roots gets none.
-        if path == "/metrics" && !is_named(holder.as_ref()) {
-            return self.metrics(request.method()).await;
+        if path == METRICS_PATH && !is_named(holder.as_ref()) {
+            let metrics = self.metrics(request.method()).await;
+            return metrics.unwrap_or_else(|refusal| self.refused(&sender, path, refusal));
         }
         let endpoint = self.endpoint(path);
         let leaving = info.slot.as_ref().map(|slot| slot.leaving());
@@ -268,10 +306,14 @@ impl Router {
                 };
                 let answered = endpoint.answer(request, from, self.body_limits).await;
                 answered.unwrap_or_else(|refusal| {
-                    self.refused(sender, &format!("/mcp/{}", endpoint.name()), &refusal)
+                    self.refused(&sender, &format!("/mcp/{}", endpoint.name()), refusal)
                 })
             }
-            None => self.not_found(holder.as_ref()),
+            None => {
+                let refusal = self.not_found(holder.as_ref());
+                let is_there = endpoint.is_some() || path == METRICS_PATH;
+                self.refused(&sender, path, refusal.with_violation(is_there))
+            }
         }
     }
 
@@ -281,7 +323,11 @@ impl Router {
     }
 
     /// The card of an endpoint, which needs no token: it is for those who do not know the server yet.
-    fn server_card<B>(&self, request: &Request<B>, info: &RequestInfo) -> Option<HttpReply> {
+    fn server_card<B>(
+        &self,
+        request: &Request<B>,
+        info: &RequestInfo,
+    ) -> Option<Result<HttpReply, Refusal>> {
         let path = request.uri().path().strip_suffix(server_card::SUFFIX)?;
         let endpoint = self.endpoint(path)?;
         let is_proxied = self.forwarded(request, info).is_some();
@@ -328,35 +374,39 @@ impl Router {
         self.endpoints.iter().for_each(|one| one.end_sessions());
     }
 
-    fn refused(&self, sender: IpAddr, path: &str, refusal: &Refusal) -> HttpReply {
-        let status = refusal.status.as_u16();
-        tracing::warn!(status, address = %sender, reason = refusal.message, "request refused");
-        self.gauges.refusals.count(sender, path, refusal);
-        let mut reply = text(refusal.status, refusal.message.clone());
-        let later = [
-            StatusCode::SERVICE_UNAVAILABLE,
-            StatusCode::TOO_MANY_REQUESTS,
-        ];
-        if later.contains(&refusal.status) {
-            let soon = HeaderValue::from_static("5");
-            reply.headers_mut().insert(RETRY_AFTER, soon);
-        }
-        reply
+    /// Refuses a request, for the log, the metrics and the operator's page.
+    fn refused(&self, sender: &Sender, path: &str, refusal: Refusal) -> HttpReply {
+        self.gauges.refused(sender, path, &refusal);
+        refusal.into_reply()
+    }
+
+    /// Counts a request that hyper refused, because it is none.
+    pub(super) fn refused_unread(&self, address: IpAddr, refusal: &Refusal) {
+        let sender = Sender {
+            address,
+            client: None,
+        };
+        self.gauges.refused(&sender, "", refusal);
     }
 
     /// Finds out who sends a request: the holder of a token of the operator's, or of an access token.
     async fn holder<B>(
         &self,
         request: &Request<B>,
-        sender: IpAddr,
+        sender: &Sender,
     ) -> Result<Option<Holder>, Box<HttpReply>> {
         let path = request.uri().path();
         let tokens = self.credentials.current().tokens;
-        let known = tokens.map(|tokens| tokens.holder(request.headers()));
+        let known = tokens
+            .as_ref()
+            .map(|tokens| tokens.holder(request.headers()));
         match (known, self.credentials.oauth()) {
             (Some(Ok(holder)), _) => Ok(Some(holder.into())),
             (None, None) => Ok(None),
-            (Some(Err(reason)), None) => Err(Box::new(self.unauthorized(sender, path, reason))),
+            (Some(Err(reason)), None) => {
+                let sources = tokens.as_ref().map_or("", |tokens| tokens.sources());
+                Err(Box::new(self.unauthorized((sender, path), reason, sources)))
+            }
             (_, Some(oauth)) => {
                 let resource = self.resource(path);
                 let holder = oauth.holder(request.headers(), &resource).await;
@@ -386,25 +436,30 @@ impl Router {
     }
 
     /// The metadata of a resource, which needs no token: it tells where to get one.
-    fn resource_metadata<B>(&self, request: &Request<B>) -> Option<HttpReply> {
+    fn resource_metadata<B>(&self, request: &Request<B>) -> Option<Result<HttpReply, Refusal>> {
         let oauth = self.credentials.oauth()?;
         let path = oauth.metadata_path(request.uri().path())?;
         if path.is_empty() || self.endpoint(path).is_some() {
             return Some(oauth.metadata(request.method(), path.trim_end_matches('/')));
         }
-        Some(self.not_found(None))
+        Some(Err(self.not_found(None)))
     }
 
     /// Refuses a request and tells where to get an access token.
-    fn challenged(&self, sender: IpAddr, path: &str, refused: OAuthRefused) -> HttpReply {
-        let mut reply = self.refused(sender, path, &refused.refusal);
+    fn challenged(&self, sender: &Sender, path: &str, refused: OAuthRefused) -> HttpReply {
+        let mut reply = self.refused(sender, path, refused.refusal);
         if let Some(challenge) = refused.challenge {
             reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         reply
     }
 
-    fn unauthorized(&self, sender: IpAddr, path: &str, reason: TokenRefusal) -> HttpReply {
+    fn unauthorized(
+        &self,
+        (sender, path): (&Sender, &str),
+        reason: TokenRefusal,
+        sources: &str,
+    ) -> HttpReply {
         let (what, challenge) = match reason {
             TokenRefusal::Missing => ("a token is needed", r#"Bearer realm="mcp-filesystem""#),
             TokenRefusal::Wrong => (
@@ -412,47 +467,45 @@ impl Router {
                 r#"Bearer realm="mcp-filesystem", error="invalid_token""#,
             ),
         };
-        let refusal = Refusal {
-            status: StatusCode::UNAUTHORIZED,
-            message: format!(
-                "Unauthorized: {what}; send \"Authorization: Bearer TOKEN\" with a token of server.bearer_tokens_file"
-            ),
-        };
-        let mut reply = self.refused(sender, path, &refusal);
+        let reason = format!(
+            "Unauthorized: {what}; send \"Authorization: Bearer TOKEN\" with a token of {sources}"
+        );
+        let refusal = Refusal::new(StatusCode::UNAUTHORIZED, reason);
+        let mut reply = self.refused(sender, path, refusal);
         let challenge = HeaderValue::from_static(challenge);
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         reply
     }
 
     /// Tells the sender of a request which endpoints it has.
-    fn not_found(&self, holder: Option<&Holder>) -> HttpReply {
+    fn not_found(&self, holder: Option<&Holder>) -> Refusal {
         let is_own = |endpoint: &Endpoint| endpoint.server_for(holder).is_some();
         let first = self.endpoints.first().filter(|first| is_own(first));
         let first = first.map(|_| "/mcp".to_owned());
         let own = self.endpoints.iter().filter(|endpoint| is_own(endpoint));
         let own = own.map(|endpoint| format!("/mcp/{}", endpoint.name()));
-        let metrics = (!is_named(holder)).then(|| "/metrics".to_owned());
+        let metrics = (!is_named(holder)).then(|| METRICS_PATH.to_owned());
         let all: Vec<String> = first
             .into_iter()
             .chain(own)
             .chain(metrics)
             .chain(["/health".to_owned()])
             .collect();
-        let message = format!("Not Found: there are {} and /ready", all.join(", "));
-        text(StatusCode::NOT_FOUND, message)
+        let reason = format!("Not Found: there are {} and /ready", all.join(", "));
+        Refusal::new(StatusCode::NOT_FOUND, reason)
     }
 
     /// Whether a request for the metrics carries a metrics-only token.
     fn may_only_read_metrics<B>(&self, request: &Request<B>) -> bool {
-        let is_asked = request.uri().path() == "/metrics";
+        let is_asked = request.uri().path() == METRICS_PATH;
         let tokens = is_asked.then(|| self.credentials.current().metrics_tokens);
         let tokens = tokens.flatten();
         tokens.is_some_and(|tokens| tokens.holder(request.headers()).is_ok())
     }
 
-    async fn metrics(&self, method: &Method) -> HttpReply {
+    async fn metrics(&self, method: &Method) -> Result<HttpReply, Refusal> {
         if method != Method::GET && method != Method::HEAD {
-            return method_not_allowed("GET, HEAD");
+            return Err(Refusal::method("GET, HEAD"));
         }
         let admission = self.admission.now();
         // Quotas and histories are read from disk, and in a cluster from the file server.
@@ -484,7 +537,7 @@ impl Router {
         });
         let mut reply = text(StatusCode::OK, page);
         reply.headers_mut().insert(CONTENT_TYPE, METRICS);
-        reply
+        Ok(reply)
     }
 }
 
@@ -493,11 +546,11 @@ fn is_named(holder: Option<&Holder>) -> bool {
     holder.is_some_and(|holder| holder.client.is_some())
 }
 
-fn health(method: &Method) -> HttpReply {
+fn health(method: &Method) -> Result<HttpReply, Refusal> {
     if method == Method::GET || method == Method::HEAD {
-        return text(StatusCode::OK, "ok");
+        return Ok(text(StatusCode::OK, "ok"));
     }
-    method_not_allowed("GET, HEAD")
+    Err(Refusal::method("GET, HEAD"))
 }
 
 #[cfg(test)]

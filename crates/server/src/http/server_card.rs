@@ -8,6 +8,7 @@ use mcp::Server;
 use serde_json::{Value, json};
 
 use super::answers::{self, HttpReply};
+use super::refusal::Refusal;
 
 /// What the address of an endpoint ends with to get its card.
 pub(super) const SUFFIX: &str = "/server-card";
@@ -19,16 +20,20 @@ const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/mcp-server
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 /// Answers a request for the card of an endpoint that is reached at this address, if the address is known.
-pub(super) fn answer(method: &Method, server: &Server, url: Option<String>) -> HttpReply {
+pub(super) fn answer(
+    method: &Method,
+    server: &Server,
+    url: Option<String>,
+) -> Result<HttpReply, Refusal> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        return answers::method_not_allowed("GET");
+        return Err(Refusal::method("GET"));
     }
     let card = card(server, url).to_string();
     let mut reply = answers::json(StatusCode::OK, card.into_bytes());
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, MEDIA_TYPE);
     headers.insert(CACHE_CONTROL, KEPT);
-    reply
+    Ok(reply)
 }
 
 fn card(server: &Server, url: Option<String>) -> Value {

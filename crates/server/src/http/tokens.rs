@@ -80,6 +80,16 @@ impl Tokens {
         self.known.len()
     }
 
+    /// The keys of the settings that the tokens come from.
+    pub(crate) fn sources(&self) -> &'static str {
+        let has = |is_named| self.known.iter().any(|known| known.is_named == is_named);
+        match (has(false), has(true)) {
+            (false, true) => "clients in the configuration",
+            (true, true) => "server.bearer_tokens_file, or of clients in the configuration",
+            (_, false) => "server.bearer_tokens_file",
+        }
+    }
+
     /// The holder of each token.
     pub(crate) fn holders(&self) -> Vec<TokenHolder> {
         let known = self.known.iter();

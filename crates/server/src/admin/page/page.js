@@ -414,8 +414,10 @@ function showRefused(refused) {
     const row = make("div", null, "row refused");
     const reason = make("span", one.reason);
     reason.title = one.reason;
+    const sender = make("span", one.client ? `${one.client} ${one.sender}` : one.sender, one.violation ? "violation" : "");
+    sender.title = sender.textContent;
     row.append(
-      make("span", one.sender), make("span", one.status, "violation"), make("span", one.count, "number"), make("span", when(one.last)),
+      sender, make("span", one.status, "violation"), make("span", one.count, "number"), make("span", when(one.last)),
       make("span", one.path), reason,
     );
     return row;

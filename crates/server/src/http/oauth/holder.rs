@@ -11,7 +11,7 @@ use super::metadata::{self, Challenge};
 use super::token::TokenClaims;
 use super::{OAuthRefusal, ResourceServer, TokenClients};
 use crate::http::endpoint::Holder;
-use crate::http::host_check::Refusal;
+use crate::http::refusal::Refusal;
 use crate::http::tokens::{TokenRefusal, bearer_token};
 use crate::settings::OAuthSelector;
 
@@ -93,12 +93,12 @@ impl ResourceServer {
 
     fn unauthorized(&self, resource: &Resource, what: String, why: Challenge<'_>) -> OAuthRefused {
         OAuthRefused {
-            refusal: Refusal {
-                status: StatusCode::UNAUTHORIZED,
-                message: format!(
+            refusal: Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                format!(
                     "Unauthorized: {what}; the header WWW-Authenticate of this answer tells where to get one"
                 ),
-            },
+            ),
             challenge: Some(self.challenge(resource, why)),
         }
     }
@@ -111,13 +111,13 @@ impl ResourceServer {
             names => format!("ask for a token with one of the scopes {names}, or "),
         };
         OAuthRefused {
-            refusal: Refusal {
-                status: StatusCode::FORBIDDEN,
-                message: format!(
+            refusal: Refusal::new(
+                StatusCode::FORBIDDEN,
+                format!(
                     "Forbidden: the token is valid, but belongs to no client of this server; {scopes}let the operator add its \
                      subject to clients"
                 ),
-            },
+            ),
             challenge: Some(self.challenge(resource, Challenge::Insufficient)),
         }
     }
@@ -155,12 +155,9 @@ fn matches(selector: &OAuthSelector, claims: &TokenClaims) -> bool {
 /// Not 401: the token may be valid, and the client would discard it.
 fn no_keys() -> OAuthRefused {
     OAuthRefused {
-        refusal: Refusal {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            message: "Service Unavailable: the issuer's keys could not be fetched so far, so no token can be checked; try again \
+        refusal: Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable: the issuer's keys could not be fetched so far, so no token can be checked; try again \
                       in a minute"
-                .to_owned(),
-        },
+                .to_owned()),
         challenge: None,
     }
 }

@@ -6,6 +6,7 @@ use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use crate::http::answers::{self, HttpReply};
+use crate::http::refusal::Refusal;
 use crate::settings::OAuthSettings;
 
 /// Where the metadata of a resource is; the resource's own path follows.
@@ -44,9 +45,9 @@ pub(super) fn answer(
     settings: &OAuthSettings,
     scopes: &[String],
     path: &str,
-) -> HttpReply {
+) -> Result<HttpReply, Refusal> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        return answers::method_not_allowed("GET, HEAD");
+        return Err(Refusal::method("GET, HEAD"));
     }
     let document = json!({
         "resource": settings.public_url.at(path),
@@ -58,7 +59,7 @@ pub(super) fn answer(
     let mut reply = answers::json(StatusCode::OK, document.to_string().into_bytes());
     let kept = HeaderValue::from_static("public, max-age=300");
     reply.headers_mut().insert(CACHE_CONTROL, kept);
-    reply
+    Ok(reply)
 }
 
 /// The value of `WWW-Authenticate` for the resource at a path.

@@ -22,6 +22,7 @@ pub(crate) use self::key_set::KeySet;
 use self::keys::{KeySource, KeyStore};
 use self::token::{TokenClaims, TokenFault};
 use super::answers::HttpReply;
+use super::refusal::Refusal;
 use crate::in_force::InForce;
 use crate::settings::{ClientSettings, KeyLocation, OAuthSelector, OAuthSettings};
 
@@ -147,7 +148,7 @@ impl ResourceServer {
     }
 
     /// The metadata of the resource at a path.
-    pub(crate) fn metadata(&self, method: &Method, path: &str) -> HttpReply {
+    pub(crate) fn metadata(&self, method: &Method, path: &str) -> Result<HttpReply, Refusal> {
         metadata::answer(method, &self.settings, &self.scope_names(), path)
     }
 }

@@ -7,9 +7,9 @@ use super::list_roots;
 use crate::harness::message::tool_call;
 use crate::harness::{becomes, program};
 
-const TOKEN: (&str, &str) = ("authorization", "Bearer operator-token-0123456789");
+pub(super) const TOKEN: (&str, &str) = ("authorization", "Bearer operator-token-0123456789");
 
-fn setup(tree: &Tree, tokens: &Tree) -> Setup {
+pub(super) fn setup(tree: &Tree, tokens: &Tree) -> Setup {
     let keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}});
     setup_with(tree, tokens, keys)
 }
@@ -23,7 +23,7 @@ fn setup_with(tree: &Tree, tokens: &Tree, keys: Value) -> Setup {
 }
 
 /// A server with a page, and the page's address.
-async fn served(setup: Setup) -> (Wire, Http) {
+pub(super) async fn served(setup: Setup) -> (Wire, Http) {
     let wire = setup.wire(Transport::Http).await;
     let started = wire
         .logged(|line| line["message"] == "server started")
@@ -39,7 +39,7 @@ async fn call(wire: &Wire, tool: &str, arguments: &Value) -> Value {
     reply.json()["result"].clone()
 }
 
-async fn asked(admin: &Http, name: &str) -> Value {
+pub(super) async fn asked(admin: &Http, name: &str) -> Value {
     let reply = admin.send("GET", &format!("/api/{name}"), &[TOKEN]).await;
     assert_eq!(reply.status, 200, "{name}: {}", reply.body);
     reply.json()
@@ -130,39 +130,6 @@ async fn admin_calls_are_told_as_they_end() {
     let clients = asked(&admin, "clients").await;
     assert_eq!(clients["clients"][0]["calls"], 2);
     assert_eq!(clients["clients"][0]["violations"], 1);
-}
-
-#[tokio::test]
-async fn admin_requests_that_never_became_calls_are_told_by_sender() {
-    let (tree, tokens) = (Tree::new(), Tree::new());
-    tokens.write("clients", "client-token-0123456789\n");
-    let setup =
-        setup(&tree, &tokens).set("server.bearer_tokens_file", json!(tokens.join("clients")));
-    let (wire, admin) = served(setup).await;
-    assert_eq!(asked(&admin, "clients").await["refused"], json!([]));
-    let wrong = ("authorization", "Bearer wrong-token-0123456789");
-    for headers in [&[][..], &[wrong]] {
-        let reply = wire.http().post("/mcp?x=1", headers, &list_roots()).await;
-        assert_eq!(reply.status, 401);
-    }
-    let foreign = b"GET /mcp HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
-    assert!(wire.http().raw(foreign).await.starts_with("HTTP/1.1 403 "));
-    let token = ("authorization", "Bearer client-token-0123456789");
-    let plain = wire.http().post_text("/mcp", &[token], "{").await;
-    assert_eq!(plain.status, 415);
-    let told = asked(&admin, "clients").await;
-    let refused = told["refused"].as_array().expect("a list");
-    let of = |status: u64| refused.iter().find(|one| one["status"] == status);
-    let unknown = of(401).expect("a row");
-    assert_eq!(unknown["sender"], "127.0.0.1");
-    assert_eq!(unknown["count"], 2);
-    assert_eq!(unknown["path"], "/mcp", "never the query");
-    let reason = unknown["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("the token is not known here"), "{reason}");
-    assert_eq!(of(403).expect("a row")["count"], 1);
-    assert_eq!(of(415).expect("a row")["path"], "/mcp/workspace");
-    assert_eq!(told["clients"], json!([]), "nobody called");
-    assert!(!told.to_string().contains("wrong-token"), "{told}");
 }
 
 #[tokio::test]

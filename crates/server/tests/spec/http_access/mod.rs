@@ -18,6 +18,7 @@ mod named_clients;
 mod names;
 mod oauth;
 mod ready;
+mod refusals;
 mod reload;
 mod sessions;
 mod tls;
