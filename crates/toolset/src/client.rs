@@ -178,6 +178,17 @@ impl Caller {
             name => name,
         }
     }
+
+    /// Identifies the client as the owner of what it leaves behind: the subject of its access token, else its account.
+    ///
+    /// Security: a person and a program whose tokens have the same name have one account, but are two subjects. The kind of
+    /// an account is part of the name, because a token may have the same name as a host.
+    pub(crate) fn owner_name(&self) -> String {
+        match &self.subject {
+            Some(subject) => format!("Subject {subject}"),
+            None => format!("{:?} {}", self.account_kind, self.account),
+        }
+    }
 }
 
 /// What the one client on standard input and output is called.

@@ -108,9 +108,8 @@ impl AskedCall<'_> {
     /// The scope of an answer: this client, this tool, these arguments.
     fn binding(&self) -> String {
         let arguments = sorted(Value::Object(self.arguments.clone()));
-        let account = (&*self.caller.account, &*self.caller.allowance);
-        let kind = format!("{:?}", self.caller.account_kind);
-        json!(["confirm", self.set, self.tool, account, kind, arguments]).to_string()
+        let client = (self.caller.owner_name(), &*self.caller.allowance);
+        json!(["confirm", self.set, self.tool, client, arguments]).to_string()
     }
 
     /// The question: what the call would do, and where.

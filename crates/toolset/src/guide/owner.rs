@@ -13,13 +13,16 @@ pub enum CacheSharing {
     Shared,
 }
 
-/// Returns whose files a call means. The kind of the account is part of the name, because a token may have the same
-/// name as a host.
+/// Returns whose files a call means.
 pub(super) fn owner(caller: &Caller, sharing: CacheSharing) -> CacheOwner {
     match sharing {
         CacheSharing::Shared => CacheOwner::default(),
+        // A subject has a share of its own, because it needs a token of the issuer.
+        CacheSharing::PerClient if caller.subject.is_some() => {
+            CacheOwner::alone(&caller.owner_name())
+        }
         CacheSharing::PerClient => CacheOwner {
-            name: format!("{:?} {}", caller.account_kind, caller.account).into(),
+            name: caller.owner_name().into(),
             holder: caller.allowance.clone(),
         },
     }

@@ -21,8 +21,12 @@ use crate::client::{AccountKind, Caller};
 /// How many paths of a change the text names.
 const PATHS_TOLD: usize = 5;
 
-/// Identifies a client's own changes: by its token, its session, its host, or this run of its program.
+/// Identifies a client's own changes: by the subject of its access token, its token, its session, its host, its user at a shell, or this run of its program.
 pub(crate) fn account_of(caller: &Caller) -> String {
+    // Security: a person and a program whose tokens have the same name are two clients.
+    if let Some(subject) = &caller.subject {
+        return format!("subject/{subject}");
+    }
     let account = &caller.account;
     match caller.account_kind {
         AccountKind::Connection => format!("{}{}", stdio_prefix(caller), run()),

@@ -21,6 +21,7 @@ mod ready;
 mod refusals;
 mod reload;
 mod sessions;
+mod subjects;
 mod tls;
 mod tokens;
 

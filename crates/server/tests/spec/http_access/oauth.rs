@@ -6,11 +6,11 @@ use super::issuer::{ISSUER, KeyEndpoint, SERVER, SigningKey, base64, claims, mes
 use super::list_roots;
 use super::reload::Events;
 use super::tls::certified;
-use crate::harness::message::{initialize, tool_call};
-use crate::harness::{ToolSet, program};
+use crate::harness::ToolSet;
+use crate::harness::message::initialize;
 use crate::workspace::Workspace;
 
-const SCOPE: &str = "files:read";
+pub(super) const SCOPE: &str = "files:read";
 const THERE: &str =
     "resource_metadata=\"https://files.example.org/.well-known/oauth-protected-resource/mcp\"";
 
@@ -22,7 +22,7 @@ fn setup(tree: &Tree, keys: (&str, Value)) -> Setup {
     Workspace::setup(tree).set("auth.oauth", oauth)
 }
 
-fn of_issuer(tree: &Tree, issuer: &KeyEndpoint) -> Setup {
+pub(super) fn of_issuer(tree: &Tree, issuer: &KeyEndpoint) -> Setup {
     setup(tree, ("jwks_uri", json!(issuer.url)))
 }
 
@@ -470,78 +470,6 @@ async fn streams_end_with_the_token_and_with_what_it_stands_for() {
     program.as_object_mut().expect("claims").remove("sub");
     let told = ask(wire.http(), &key.token(&program)).await;
     assert_eq!(told.status, 403, "a program is no subject: {told:?}");
-}
-
-/// A store belongs to a subject: to none of another kind with the same name, and whatever client the subject is.
-#[tokio::test]
-async fn a_subject_keeps_its_memory() {
-    let (tree, key) = (Tree::new(), SigningKey::new("a"));
-    let issuer = KeyEndpoint::start(&[&key]).await;
-    let oauth =
-        json!({"issuer": ISSUER, "public_url": SERVER, "jwks_uri": issuer.url, "scopes": {}});
-    let served = |client: &str| {
-        let own =
-            json!({"name": client, "oauth": {"claim": {"iss": ISSUER}}, "roots": {"notes": {}}});
-        program()
-            .set("toolsets", json!(["memory_tool"]))
-            .set("memory_tool.store", "per_client")
-            .set("auth.oauth", oauth.clone())
-            .set("clients", json!([own]))
-            .root("notes", tree.path())
-    };
-    let wire = served("one").wire(Transport::Http).await;
-    let person = claims("x", SCOPE);
-    let mut machine = with(claims("", SCOPE), "client_id", "x");
-    machine.as_object_mut().expect("claims").remove("sub");
-    let said = async |claims: &Value, input: Value| {
-        let token = format!("Bearer {}", key.token(claims));
-        let headers = [
-            ("authorization", token.as_str()),
-            ("mcp-protocol-version", "2025-11-25"),
-        ];
-        let call = tool_call(1, "memory", &input);
-        wire.http().post("/mcp", &headers, &call).await.body
-    };
-    let create = json!({"command": "create", "path": "/memories/me", "file_text": "of a person"});
-    let view = json!({"command": "view", "path": "/memories/me"});
-    let told = said(&person, create).await;
-    assert!(told.contains("File created successfully"), "{told}");
-    let told = said(&machine, view.clone()).await;
-    assert!(!told.contains("of a person"), "{told}");
-    wire.reconfigure(&served("two")).await;
-    let told = said(&person, view).await;
-    assert!(told.contains("of a person"), "{told}");
-}
-
-#[tokio::test]
-async fn a_session_belongs_to_its_subject() {
-    let (tree, key) = (Tree::new(), SigningKey::new("a"));
-    let issuer = KeyEndpoint::start(&[&key]).await;
-    let setup = of_issuer(&tree, &issuer).set("server.sessions", "on");
-    let wire = setup.wire(Transport::Http).await;
-    let http = wire.http();
-    let token = |subject: &str, more: u64| {
-        let claims = with(claims(subject, SCOPE), "exp", now() + 600 + more);
-        format!("Bearer {}", key.token(&claims))
-    };
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}
-    }});
-    let greeted = http
-        .post("/mcp", &[("authorization", &token("alice", 0))], &hello)
-        .await;
-    let session = greeted.header("mcp-session-id").unwrap().to_owned();
-    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
-    let status = async |token: &str| {
-        let headers = [("authorization", token), ("mcp-session-id", &*session)];
-        http.post("/mcp", &headers, &ping).await.status
-    };
-    assert_eq!(status(&token("bob", 0)).await, 404);
-    assert_eq!(
-        status(&token("alice", 60)).await,
-        200,
-        "with the next token"
-    );
 }
 
 #[tokio::test]
