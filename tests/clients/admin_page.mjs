@@ -125,7 +125,7 @@ async function run() {
 
   // History: what will happen is shown first, then it is done.
   await page.getByRole("button", { name: "History" }).click();
-  const take = page.getByRole("button", { name: "Take back" });
+  const take = page.getByRole("button", { name: "Undo" });
   await until("two changes", async () => await take.count() === 2);
   await picture(page, "admin-history");
   await take.first().click();
@@ -133,7 +133,7 @@ async function run() {
   assert.equal(readFileSync(join(work, "root", evil), "utf8"), "two");
   await page.locator("#confirm-yes").click();
   await until("taken back", () => readFileSync(join(work, "root", evil), "utf8") === "one");
-  await page.getByText(/taken back by/).waitFor();
+  await page.getByText(/undone by/).waitFor();
 
   // What a change did to lines, as text.
   await call(address, "write_file", { path: "notes.txt", content: "same\n<b>old</b>\n" });

@@ -88,8 +88,9 @@ pub use grep::{
 };
 pub use hash::{Algorithm, Hash, Hashed};
 pub use history::{
-    ChangeFilter, Diff, DiffWish, ListChanges, Moment, OtherRoot, Restore, Restored, ToldChange,
-    ToldChanges, Undo, UndoBy, UndoRefusal, UndoTarget, Undone, change_diff, changes, compare_at,
+    ChangeFilter, Diff, DiffWish, ListChanges, Moment, NoLines, OtherRoot, Restore, Restored,
+    ToldChange, ToldChanges, Undo, UndoBy, UndoRefusal, UndoTarget, Undone, change_diff, changes,
+    compare_at,
 };
 pub use ignore_rules::IgnoreRules;
 pub use insert_lines::{InsertLines, InsertedLines};

@@ -95,7 +95,7 @@ enum CommandArgs {
         #[arg(value_name = "PATH")]
         path: Option<String>,
     },
-    /// Take back a change that `history` shows.
+    /// Undo a change that `history` shows.
     Undo(UndoRequest),
     /// Ask a running server whether it is well; exit code 0 if so. For health checks of containers.
     Health {
@@ -223,11 +223,11 @@ pub(crate) enum HistoryRequest {
         /// In this root.
         root: Option<String>,
     },
-    /// Take back a change.
+    /// Undo a change.
     Undo(UndoRequest),
 }
 
-/// A change that is to be taken back.
+/// A change that is to be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct UndoRequest {
     /// Its name, such as 4f2a.
@@ -236,10 +236,10 @@ pub(crate) struct UndoRequest {
     /// The root, if there are several.
     #[arg(value_name = "ROOT")]
     pub(crate) root: Option<String>,
-    /// Take back everything after it too.
+    /// Undo everything after it too.
     #[arg(long)]
     pub(crate) since: bool,
-    /// Only say whether it could be taken back.
+    /// Only say whether it could be undone.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -255,7 +255,7 @@ pub(crate) enum Task {
     Tools(Format),
     /// Print the reference of the config file, or a file to begin with.
     Settings(SettingsFormat),
-    /// See or take back changes.
+    /// See or undo changes.
     History(HistoryRequest),
     /// Ask a server whether it is well.
     Health(Option<String>),

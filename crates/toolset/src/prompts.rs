@@ -206,7 +206,8 @@ fn diffs(place: &Place, told: &[ToldChange], call: &Call) -> ops::Result<String>
         call.context.cancel.check()?;
         let number = change.record.number;
         // A change that is no longer kept has no diff.
-        let diff = change_diff(&place.root, number, &call.context).unwrap_or_default();
+        let diff = change_diff(&place.root, number, &call.context);
+        let diff = diff.ok().and_then(std::result::Result::ok);
         let Some(diff) = diff.filter(|diff| !diff.text.is_empty()) else {
             continue;
         };

@@ -12,8 +12,8 @@ mod undo;
 use std::sync::Arc;
 
 use sandbox::{
-    Author, ChangeRecord, History, Ledger, ListedChange, Mention, Part, PartKind, Root, change_id,
-    is_within,
+    Author, ChangeRecord, FileKind, Follow, History, Ledger, ListedChange, Mention, Part, PartKind,
+    Root, change_id, is_within,
 };
 
 use crate::context::Context;
@@ -159,14 +159,33 @@ impl crate::Operation for ListChanges {
     }
 }
 
-/// What one change did to the lines of its files; `None` if that is unknown for all of them.
-pub fn change_diff(root: &Arc<Root>, number: u64, context: &Context) -> Result<Option<Diff>> {
+/// Why there are no lines of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoLines {
+    /// It is of directories, or moves entries: as a whole, without a line of a file.
+    OfWholeEntries,
+    /// No content of its files can be compared: it is no text, too large, or no longer kept.
+    Unknown,
+}
+
+/// What one change did to the lines of its files.
+pub fn change_diff(
+    root: &Arc<Root>,
+    number: u64,
+    context: &Context,
+) -> Result<std::result::Result<Diff, NoLines>> {
     let ledger = history_of(root)?.ledger();
     let wanted = |record: &ChangeRecord| record.is_made() && seen::is_seen(root, record);
     let found = ledger.get(number).filter(wanted);
     let record = found.ok_or_else(|| refused(UndoRefusal::Unknown))?;
     let seen = seen::seen_part(root, record);
-    Ok(moment::diff(root, &ledger, &seen, context))
+    let is_whole =
+        |part: &Part| part.kind == PartKind::Move || part.entry_kind() == FileKind::Directory;
+    let reason = match seen.made().all(is_whole) {
+        true => NoLines::OfWholeEntries,
+        false => NoLines::Unknown,
+    };
+    Ok(moment::diff(root, &ledger, &seen, context).ok_or(reason))
 }
 
 /// The history of a root; fails if it keeps none.

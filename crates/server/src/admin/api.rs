@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
-use ops::{ChangeFilter, Operation, OtherRoot, Place, Restore, Undo, UndoTarget};
+use ops::{ChangeFilter, NoLines, Operation, OtherRoot, Place, Restore, Undo, UndoTarget};
 use sandbox::{NamedRoot, Root, parse_change_id};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -281,14 +281,16 @@ impl AdminState {
         let diff = blocking(move || ops::change_diff(&current, number, &context)).await?;
         let diff = diff.map_err(|error| conflict(&root, &error))?;
         Ok(match diff {
-            Some(diff) => json!({
+            Ok(diff) => json!({
                 "change": change,
                 "diff": diff.text,
                 "added": diff.added,
                 "removed": diff.removed,
                 "truncated": diff.truncated,
             }),
-            None => json!({ "change": change, "diff": null }),
+            Err(reason) => {
+                json!({ "change": change, "diff": null, "reason": no_lines(reason) })
+            }
         })
     }
 
@@ -414,6 +416,13 @@ fn told_root(grant: &RootGrant) -> Value {
 
 fn decoded<T: DeserializeOwned>(body: &Bytes) -> Result<T, (StatusCode, String)> {
     serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))
+}
+
+fn no_lines(reason: NoLines) -> &'static str {
+    match reason {
+        NoLines::OfWholeEntries => "the change is of whole files or directories, and not of lines",
+        NoLines::Unknown => "the files are binary, large or no longer kept",
+    }
 }
 
 /// The number of a change by its name.

@@ -429,7 +429,7 @@ inner_keys! {
     QUOTA_FILES = "roots[].quota.max_files", "number" within QUOTA, Default "no limit";
     /// What does not exist in the root for any tool or client: `secrets` for the shipped list of names that usually hold secrets, or a list of globs from the root (`build/**`, `**/*.key`), in which `secrets` may stand too and `!` makes an exception. The last glob that matches decides. See [secrets.md](secrets.md).
     ROOT_DENY = "roots[].deny", "`secrets` or list of globs", Default "`[]`";
-    /// Keeps what changes replace or remove, so that they can be seen and taken back: `on`, `off`, or a map of the keys below. Read-only roots have none.
+    /// Keeps what changes replace or remove, so that they can be seen and undone: `on`, `off`, or a map of the keys below. Read-only roots have none.
     ROOT_HISTORY = "roots[].history", "`on`, `off` or map", Default "`on`";
     /// Where it is kept: `auto` is the server's state directory (`$STATE_DIRECTORY`, `$XDG_STATE_HOME/mcp-filesystem`, `~/.local/state/mcp-filesystem`) if that is on the root's file system, else the root; `root` is `.mcp-filesystem` in the root; or a directory. With `cluster` it is always in the root, where all replicas find it.
     HISTORY_PLACE = "roots[].history.place", "`auto`, `root` or path", Default "`auto`";

@@ -132,11 +132,17 @@ function fits(call) {
     && (!outcome || outcome === kind(call) || (outcome === "failed" && call.outcome !== "ok"));
 }
 
+// The log's name of a client is "program address (name)". The column is narrow, so the name comes first.
+function clientFirst(shown) {
+  const [, rest, name] = shown.match(/^(.*) \((.*)\)$/) ?? [];
+  return name ? `${name} ${rest}` : shown;
+}
+
 function callRow(call) {
   const row = make("div", null, "row");
   const what = call.reason ? `${call.path ?? ""}  ${call.reason}` : call.path ?? "";
   row.append(
-    make("span", clock(call.time)), make("span", call.client), make("span", call.tool), make("span", call.root ?? ""),
+    make("span", clock(call.time)), make("span", clientFirst(call.client)), make("span", call.tool), make("span", call.root ?? ""),
     make("span", what), make("span", call.outcome ?? "", call.outcome ? kind(call) : ""),
     make("span", `${took(call.milliseconds)} ms`, "number"),
   );
@@ -289,11 +295,11 @@ function changeRow(change) {
   if (change.parts.length > 4) parts.push(`and ${change.parts.length - 4} more`);
   row.append(make("code", change.change), time, make("span", `${change.tool || "?"}: ${parts.join("; ")}`, "what"), make("span", change.client, "who"));
   if (change.undone_by) {
-    row.append(make("span", `taken back by ${change.undone_by}`));
+    row.append(make("span", `undone by ${change.undone_by}`));
   } else {
-    const button = make("button", "Take back");
+    const button = make("button", "Undo");
     button.type = "button";
-    button.addEventListener("click", () => takeBack(change).catch(failed));
+    button.addEventListener("click", () => undo(change).catch(failed));
     row.append(button);
   }
   const seeDiff = make("button", "Diff");
@@ -318,7 +324,7 @@ async function diff(change, row, button) {
   const told = await ask("diff", { root: find("history-root").value, change: change.change });
   const box = make("pre", null, "diff");
   box.tabIndex = 0;
-  const lines = told.diff ? told.diff.replace(/\n$/, "").split("\n") : ["No lines are known: the files are binary, large or no longer kept."];
+  const lines = told.diff ? told.diff.replace(/\n$/, "").split("\n") : [`No lines are known: ${told.reason}.`];
   for (const text of lines) {
     const style = /^(\+\+\+|---|@@)/.test(text) ? "soft" : text.startsWith("+") ? "ok" : text.startsWith("-") ? "violation" : "";
     box.append(make("span", `${text}\n`, style));
@@ -339,7 +345,7 @@ async function restore(change, path) {
     return;
   }
   const what = [`make ${rehearsal.path} as it was before ${change.change}, ${size(rehearsal.size)}`];
-  const yes = await confirmed(`Restore ${path}?`, what, "This is a change itself, and can be taken back too.", "Restore");
+  const yes = await confirmed(`Restore ${path}?`, what, "This is a change itself, and can be undone too.", "Restore");
   if (!yes) return;
   await ask("restore", { root, change: change.change, path, dry_run: false });
   await history();
@@ -367,18 +373,18 @@ const reverse = {
   make_dir: (one) => `remove ${one.path}`, move: (one) => `move ${one.to} back to ${one.path}`,
 };
 
-async function takeBack(change) {
+async function undo(change) {
   const root = find("history-root").value;
   let rehearsal;
   try {
     rehearsal = await ask("undo", { root, change: change.change, dry_run: true });
   } catch (error) {
     if (error instanceof Refused) throw error;
-    await confirmed(`${change.change} cannot be taken back`, [], error.message, "Close");
+    await confirmed(`${change.change} cannot be undone`, [], error.message, "Close");
     return;
   }
   const what = rehearsal.parts.map((one) => (reverse[one.kind] ?? part)(one));
-  const yes = await confirmed(`Take back ${change.change}?`, what, "This is a change itself, and can be taken back too.", "Take back");
+  const yes = await confirmed(`Undo ${change.change}?`, what, "This is a change itself, and can be undone too.", "Undo");
   if (!yes) return;
   await ask("undo", { root, change: change.change, dry_run: false });
   await history();

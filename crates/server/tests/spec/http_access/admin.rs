@@ -213,7 +213,10 @@ async fn admin_a_change_is_taken_back_after_a_rehearsal() {
 
 #[tokio::test]
 async fn admin_a_change_is_shown_line_by_line() {
-    let (tree, tokens) = (Tree::new().file("a", "same\nold\n"), Tree::new());
+    let tree = Tree::new()
+        .file("a", "same\nold\n")
+        .file("dir/file", "text");
+    let tokens = Tree::new();
     let (wire, admin) = served(setup(&tree, &tokens)).await;
     let write = json!({"root": "workspace", "path": "a", "content": "same\nnew\n"});
     let change = call(&wire, "write_file", &write).await["structuredContent"]["change"].clone();
@@ -226,14 +229,21 @@ async fn admin_a_change_is_shown_line_by_line() {
     assert_eq!(diff["added"], json!(1));
     assert_eq!(diff["removed"], json!(1));
     assert_eq!(diff["truncated"], false);
-    // Of what is no text nothing is known.
+    // Of what is no text nothing is known, and a directory has no lines.
     let bytes = json!({"root": "workspace", "path": "b", "content": "AP8A", "encoding": "base64"});
     let change = call(&wire, "write_file", &bytes).await["structuredContent"]["change"].clone();
-    let shown = json!({"root": "workspace", "change": change});
-    assert_eq!(
-        told(&admin, "diff", &shown).await.json()["diff"],
-        Value::Null
-    );
+    let of_bytes = json!({"root": "workspace", "change": change});
+    let copy = json!({"source_root": "workspace", "source_path": "dir", "dest_root": "workspace", "dest_path": "copy"});
+    let change = call(&wire, "copy", &copy).await["structuredContent"]["change"].clone();
+    let of_directory = json!({"root": "workspace", "change": change});
+    for (shown, reason) in [
+        (of_bytes, "binary, large"),
+        (of_directory, "whole files or directories"),
+    ] {
+        let told = told(&admin, "diff", &shown).await.json();
+        assert_eq!(told["diff"], Value::Null, "{told}");
+        assert!(told["reason"].to_string().contains(reason), "{told}");
+    }
 }
 
 #[tokio::test]
