@@ -405,6 +405,14 @@ async fn the_dashboard_asks_for_metrics_that_there_are() {
     let queries = targets.filter_map(|target| target["expr"].as_str());
     let names: Vec<&str> = queries.flat_map(metrics_of).collect();
     assert!(names.len() > 10, "{names:?}");
+    for needed in [
+        "mcp_filesystem_history_changes",
+        "mcp_filesystem_history_bytes",
+        "process_start_time_seconds",
+        "mcp_filesystem_build_info",
+    ] {
+        assert!(names.contains(&needed), "no panel shows {needed}");
+    }
     let known = becomes(async || {
         let page = wire.http().get("/metrics").await.body;
         let is_told = |name: &&str| {
