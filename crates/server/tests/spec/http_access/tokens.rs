@@ -3,7 +3,7 @@
 use testkit::{Reply, Setup, Transport, Tree, json};
 
 use super::list_roots;
-use crate::harness::ToolSet;
+use crate::harness::{ToolSet, program};
 use crate::workspace::Workspace;
 
 fn with_tokens(tree: &Tree, tokens: &Tree) -> Setup {
@@ -164,4 +164,33 @@ async fn each_token_has_its_own_allowance() {
         !is_limited("two-of-the-two-tokens").await,
         "the same address, another client"
     );
+}
+
+/// A server with the lines of the config file that `token` prints; the client gets these roots.
+async fn let_in_by(tree: &Tree, lines: &str, roots: &str) -> testkit::Wire {
+    let lines = lines.replace("roots: {}", &format!("roots: {roots}"));
+    let served = tree.path().display();
+    let text = format!(
+        "host: 127.0.0.1\nroots: [{{name: workspace, path: {served}, allowed_tools: ['*']}}]\n{lines}"
+    );
+    program().config_text(text).wire(Transport::Http).await
+}
+
+#[tokio::test]
+async fn what_the_command_token_prints_lets_its_holder_in() {
+    let tree = Tree::new();
+    let printed = program().arguments(["token", "ci"]).run().await.stdout;
+    let (head, lines) = printed.split_at(printed.find("clients:").expect("lines of a config"));
+    let token = head.lines().find_map(|line| line.strip_prefix("  "));
+    let token = token.expect("a token");
+    for (roots, has_root) in [("{}", false), ("{workspace: {}}", true)] {
+        let wire = let_in_by(&tree, lines, roots).await;
+        let told = ask(wire.http(), token).await;
+        assert_eq!(told.status, 200, "{told:?}");
+        assert_eq!(told.body.contains("workspace"), has_root, "{}", told.body);
+        let refused = ask(wire.http(), "another-token-of-sixteen").await;
+        assert_eq!(refused.status, 401);
+        let hint = "with a token of clients in the configuration";
+        assert!(refused.body.contains(hint), "{}", refused.body);
+    }
 }
