@@ -161,7 +161,7 @@ async function run() {
 
   // What check warns of stands at its root.
   await page.getByRole("button", { name: "Roots" }).click();
-  await page.locator(".risks").getByText(/usually hold secrets/).waitFor();
+  await page.locator(".risks").getByText(/usually holds? secrets/).waitFor();
 
   await manyRows(page, address, rows);
 

@@ -332,7 +332,11 @@ impl Place {
         for root in config["roots"].as_array_mut().unwrap() {
             root["path"] = self.directory(root["path"].as_str().unwrap()).into();
         }
-        for pointer in ["/server/bearer_tokens_file", "/log/audit_file"] {
+        for pointer in [
+            "/server/bearer_tokens_file",
+            "/admin/token_file",
+            "/log/audit_file",
+        ] {
             if let Some(path) = config.pointer_mut(pointer).filter(|path| path.is_string()) {
                 *path = self
                     .file(path.as_str().unwrap(), "a-token-of-sixteen\n")

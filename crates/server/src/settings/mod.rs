@@ -40,6 +40,7 @@ pub(crate) use root_settings::{
 };
 pub(crate) use sample::page as sample;
 pub(crate) use table::{ChangedKeys, Partial, Settings};
+pub(crate) use units::size_in_words;
 pub(crate) use value::SettingValue;
 
 impl Settings {

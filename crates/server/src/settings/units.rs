@@ -31,6 +31,20 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
     with_unit(text, &TIMES)
 }
 
+/// A size in the largest unit that it is a whole number of, as the config file has it.
+pub(crate) fn size_in_words(bytes: u64) -> String {
+    let whole = SIZES
+        .iter()
+        .filter(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
+    match whole.max_by_key(|(_, factor)| *factor) {
+        Some((unit, factor)) if *factor > 1 => {
+            let unit = unit.replace("IB", "iB");
+            format!("{} {unit}", bytes / factor)
+        }
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 /// A whole number and one of these units, in any case and with at most a space between.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|character: char| !character.is_ascii_digit());
@@ -60,6 +74,21 @@ mod tests {
             "18446744073709551615KB",
         ] {
             assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_in_their_largest_unit() {
+        for (size, told) in [
+            (0, "0 bytes"),
+            (1_000, "1 KB"),
+            (1_048_576, "1 MiB"),
+            (1_048_577, "1048577 bytes"),
+            (2_000_000, "2 MB"),
+            (10 << 30, "10 GiB"),
+        ] {
+            assert_eq!(size_in_words(size), told);
+            assert_eq!(bytes(&told.replace("bytes", "")).unwrap_or(size), size);
         }
     }
 

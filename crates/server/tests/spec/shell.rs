@@ -185,16 +185,10 @@ fn shell_sizes_and_times_may_have_units() {
     };
     let (is_well, report) = config("max_file_size: 2MB, request_timeout: 2m");
     assert!(is_well, "{report}");
-    assert!(
-        report.contains("content in one reply: 2000000 bytes"),
-        "{report}"
-    );
+    assert!(report.contains("content in one reply: 2 MB"), "{report}");
     assert!(report.contains("120 seconds each"), "{report}");
     let (_, plain) = config("max_file_size: 1048576");
-    assert!(
-        plain.contains("content in one reply: 1048576 bytes"),
-        "{plain}"
-    );
+    assert!(plain.contains("content in one reply: 1 MiB"), "{plain}");
     let (is_well, message) = config("max_file_size: 2 lots");
     assert!(
         !is_well && message.contains("such as 10MB or 1GiB"),

@@ -26,7 +26,7 @@ use crate::http::CredentialStore;
 use crate::http::listener::address;
 use crate::settings::{
     HistoryKept, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Transport,
-    WordValue, restart_keys,
+    WordValue, restart_keys, size_in_words,
 };
 use crate::{open_roots, operator_files, tool_sets};
 
@@ -213,7 +213,7 @@ fn changes_in_words(root: &RootSettings, found: &CheckedRoot) -> Option<&'static
 }
 
 fn quota_in_words(quota: Quota) -> String {
-    let bytes = quota.max_bytes.map(|most| format!("{most} bytes"));
+    let bytes = quota.max_bytes.map(size_in_words);
     let files = quota
         .max_files
         .map(|most| format!("{most} files and directories"));
@@ -237,9 +237,8 @@ fn history_in_words(kept: &HistoryKept, (is_in_root, found): (bool, HistoryFigur
     let oldest = oldest.and_then(|oldest| jiff::Timestamp::from_second(oldest / 1000).ok());
     let oldest = oldest.map_or_else(String::new, |oldest| format!(", the oldest of {oldest}"));
     format!(
-        "history {place}: {changes} changes with {bytes} bytes of old content{oldest}; kept for {days} days, at most {} \
-         bytes",
-        kept.max_bytes
+        "history {place}: {changes} changes with {bytes} bytes of old content{oldest}; kept for {days} days, at most {}",
+        size_in_words(kept.max_bytes)
     )
 }
 
@@ -302,8 +301,9 @@ fn limits(settings: &Settings) -> Vec<String> {
         settings.search_timeout.as_secs()
     );
     let replies = format!(
-        "content in one reply: {} bytes; whole files: up to {} bytes",
-        settings.max_file_size, settings.max_full_read_size
+        "content in one reply: {}; whole files: up to {}",
+        size_in_words(settings.max_file_size),
+        size_in_words(settings.max_full_read_size)
     );
     [calls, replies].into_iter().chain(rate).collect()
 }
@@ -341,12 +341,23 @@ fn endpoints(settings: &Settings) -> String {
 /// Who can reach the server, and what each named client may do.
 fn reach_lines(settings: &Settings, tokens: Option<usize>) -> Vec<String> {
     let mut lines = reach(settings, tokens);
+    lines.extend(page_line(settings));
     lines.extend(clients::lines(settings));
     lines.extend(settings.config_file.as_ref().map(|_| {
         let keys = restart_keys("");
         format!("SIGHUP reads the file again; changed values of these keys need a restart: {keys}")
     }));
     lines
+}
+
+/// Where the operator's page is, and what opens it.
+fn page_line(settings: &Settings) -> Option<String> {
+    let address = settings.admin_listen?;
+    let file = settings.admin_token_file.as_deref()?;
+    Some(format!(
+        "the operator's page: http://{address}/, with a token of {}",
+        file.display()
+    ))
 }
 
 fn token_line(tokens: Option<usize>, settings: &Settings) -> String {
@@ -479,7 +490,7 @@ Who can reach it
 
 Limits
   calls: 256 at once, 30 seconds each (grep and glob: as they ask, 300 at most)
-  content in one reply: 10485760 bytes; whole files: up to 1048576 bytes
+  content in one reply: 10 MiB; whole files: up to 1 MiB
 
 Log
   JSON lines on standard error (text on a terminal), from level info on
@@ -502,6 +513,19 @@ allowed tool; set server.bearer_tokens_file, or host to 127.0.0.1
         let expected = expected.replace("COUNT", &count);
         let expected = expected.replace("RESTART", &restart_keys(""));
         assert_eq!(report(&facts), expected);
+    }
+
+    #[test]
+    fn the_report_names_the_operator_s_page() {
+        let page = "admin: {listen: '127.0.0.1:8092', token_file: page-token}";
+        for transport in [Transport::Http, Transport::Stdio] {
+            let mut loaded = loaded(page);
+            loaded.settings.transport = transport;
+            let report = report(&facts(&loaded, Vec::new()));
+            let line =
+                "  the operator's page: http://127.0.0.1:8092/, with a token of /etc/page-token\n";
+            assert!(report.contains(line), "{report}");
+        }
     }
 
     #[test]

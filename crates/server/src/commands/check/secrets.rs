@@ -52,9 +52,13 @@ pub(super) fn risks(found: &CheckedRoot, own: &RootSettings) -> Vec<String> {
         let HiddenEntries { first, count, .. } = &found.hidden;
         let shown: Vec<&str> = first.iter().take(5).map(String::as_str).collect();
         let more = if *count > shown.len() { ", …" } else { "" };
+        let entries = match count {
+            1 => "1 entry that usually holds secrets".to_owned(),
+            count => format!("{count} entries that usually hold secrets"),
+        };
         risks.push(format!(
-            "the root \"{name}\" shows clients {count} entries that usually hold secrets ({}{more}); `deny: secrets` in \
-             the root hides them",
+            "the root \"{name}\" shows clients {entries} ({}{more}); `deny: secrets` in the root hides what usually \
+             holds secrets",
             shown.join(", ")
         ));
     }

@@ -311,7 +311,10 @@ async fn admin_each_root_tells_its_risks() {
         roots["roots"][0]["risks"].to_string()
     };
     let told = risks().await;
-    assert!(told.contains("usually hold secrets (.env)"), "{told}");
+    assert!(
+        told.contains("1 entry that usually holds secrets (.env)"),
+        "{told}"
+    );
     let keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}, "deny": "secrets"});
     wire.reconfigure(&setup_with(&tree, &tokens, keys)).await;
     let told = risks().await;
