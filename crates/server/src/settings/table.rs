@@ -374,6 +374,14 @@ impl InnerKey {
         self.key.rsplit('.').next().unwrap_or(self.key)
     }
 
+    /// The names of all keys of its map.
+    pub(crate) fn siblings(&self) -> Vec<&'static str> {
+        let map_of = |key: &'static str| key.rsplit_once('.').map(|(map, _)| map);
+        let own = INNER_KEYS.iter();
+        let own = own.filter(|other| map_of(other.key) == map_of(self.key));
+        own.map(InnerKey::name).collect()
+    }
+
     /// The bounds of a number.
     pub(crate) fn bounds(&self) -> Bounds {
         self.bounds.clone().unwrap_or(0..=u64::MAX)

@@ -246,26 +246,30 @@ impl<'n> Section<'n> {
     ) -> Reading<T> {
         let path = self.path.key(key.name());
         let value = self.find(key, read)?;
-        value.ok_or_else(|| SettingsError::Missing {
-            path,
-            expected: key.expected().to_owned(),
+        // A misspelt key may be the one that is missing.
+        value.ok_or_else(|| {
+            self.unknown_key(&key.siblings())
+                .unwrap_or_else(|| SettingsError::Missing {
+                    path,
+                    expected: key.expected().to_owned(),
+                })
         })
     }
 
     /// Closes the map: any key that was not read is unknown.
     pub(crate) fn finish(self) -> Reading<()> {
-        let unknown = self
-            .entries
-            .iter()
-            .find(|(name, _)| !self.asked.contains(&name.as_str()));
-        match unknown {
-            None => Ok(()),
-            Some((name, _)) => Err(SettingsError::UnknownKey {
-                path: self.path.key(name),
-                nearest: nearest(name, &self.asked).map(|near| (*near).to_owned()),
-                allowed: self.asked,
-            }),
-        }
+        self.unknown_key(&self.asked).map_or(Ok(()), Err)
+    }
+
+    /// The mistake that a key of the map is none of the allowed ones.
+    fn unknown_key(&self, allowed: &[&'static str]) -> Option<SettingsError> {
+        let mut names = self.entries.iter().map(|(name, _)| name);
+        let name = names.find(|name| !allowed.contains(&name.as_str()))?;
+        Some(SettingsError::UnknownKey {
+            path: self.path.key(name),
+            nearest: nearest(name, allowed).map(|near| (*near).to_owned()),
+            allowed: allowed.to_vec(),
+        })
     }
 
     fn field(&self, name: &str, node: &'n YamlValue) -> Field<'n> {

@@ -437,6 +437,11 @@ fn mistakes_in_roots_say_which_root() {
             "roots[0].path: missing; expected a directory",
         ),
         (
+            "roots: [{name: a, pth: /tmp}]",
+            "roots[0].pth: unknown key (did you mean \"path\"?); allowed: name, path, allowed_tools, read_only, host_paths, \
+             quota, deny, history, confirm",
+        ),
+        (
             "roots: [{name: a, path: /a}]",
             "roots[0].allowed_tools: missing; expected a list of tool names, or [\"*\"]",
         ),
