@@ -87,14 +87,30 @@ fn on_http(settings: &Settings, program: &Path, address: SocketAddr) -> String {
         token = " --token-file FILE";
     }
     let entry = json!({ "mcpServers": { name: entry } });
+    let sets = addresses_of_sets(settings, &url);
     format!(
-        "mcp-filesystem serves MCP clients at {url}\n\
+        "mcp-filesystem serves MCP clients at {url}\n{sets}\
          To paste into the configuration of one (Claude Code, Cursor and others; in VS Code the key is \"servers\"):\n\n\
          {entry:#}\n\n\
          Claude Code:       claude mcp add --transport http {name} {url}{header}\n\
          Another terminal:  {program} call --url {url}{token} {first_call}\n\
          Ctrl-C ends it. What follows is the log.\n\n"
     )
+}
+
+/// The address of each set, if there are several.
+fn addresses_of_sets(settings: &Settings, url: &str) -> String {
+    let sets = settings.toolsets.iter();
+    let lines: Vec<String> = sets
+        .map(|set| format!("  {:<12} {url}/{}\n", set.name(), set.name()))
+        .collect();
+    match lines.as_slice() {
+        [] | [_] => String::new(),
+        lines => format!(
+            "That is the first of its tool sets, each of which is an entry of its own:\n{}",
+            lines.concat()
+        ),
+    }
 }
 
 /// A name for the entry that clients do not reserve, and a call to try the first set.
@@ -158,6 +174,19 @@ mod tests {
         let entry = &entry_in(&text)["mcpServers"]["fs"];
         assert_eq!(entry["url"], "http://192.0.2.1:1/mcp");
         assert!(text.contains("  /m call --url http://192.0.2.1:1/mcp list_roots\n"));
+    }
+
+    #[test]
+    fn a_person_is_told_the_address_of_each_set() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let mut settings = serving(Toolset::Workspace);
+        assert!(!on_http(&settings, Path::new("/m"), address).contains("/mcp/"));
+        settings.toolsets.push(Toolset::Memory);
+        let text = on_http(&settings, Path::new("/m"), address);
+        for set in ["workspace", "memory"] {
+            let line = format!("  {set:<12} http://127.0.0.1:1/mcp/{set}\n");
+            assert!(text.contains(&line), "{text}");
+        }
     }
 
     #[test]
