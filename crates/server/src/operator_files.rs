@@ -73,9 +73,19 @@ pub(crate) fn look_at(path: &Path) -> io::Result<(PathBuf, u32)> {
     Ok((real_path, std::fs::metadata(path)?.mode() & 0o7777))
 }
 
+/// Tells whether there is a directory.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// The user that this process runs as.
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Tells whether this process runs as root, which permission bits do not bind.
 pub(crate) fn is_superuser() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    own_user() == 0
 }
 
 /// Opens a regular file of any size for reading.

@@ -124,7 +124,7 @@ pub struct Caller {
     pub name: Arc<str>,
     /// What the client's program calls itself, without its version.
     pub program: Option<String>,
-    /// The account for statistics and uploads: token, session or address. A client cannot choose it.
+    /// The account for statistics and uploads: token, session, address or user. A client cannot choose it.
     pub account: Arc<str>,
     /// What kind of account that is.
     pub account_kind: AccountKind,
@@ -153,6 +153,8 @@ pub enum AccountKind {
     Connection,
     /// The operator's name for a token.
     Token,
+    /// A user of this machine at a shell. Every call is a process of its own.
+    Shell,
     /// A session.
     Session,
     /// Only the host that a request came from, which may have many clients.

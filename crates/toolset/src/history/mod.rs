@@ -30,6 +30,7 @@ pub(crate) fn account_of(caller: &Caller) -> String {
     let account = &caller.account;
     match caller.account_kind {
         AccountKind::Connection => format!("{}{}", stdio_prefix(caller), run()),
+        AccountKind::Shell => format!("shell/{account}"),
         AccountKind::Token => format!("token/{account}"),
         AccountKind::Session => format!("session/{account}"),
         AccountKind::Host => format!("host/{account}"),

@@ -16,7 +16,7 @@ use sandbox::Users;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolset::{Admission, CallOutcome, Caller, Client, Service};
+use toolset::{AccountKind, Admission, CallOutcome, Caller, Client, Service};
 
 use self::answer::ToolAnswer;
 pub(crate) use self::remote::run as run_remote;
@@ -25,7 +25,7 @@ use crate::deployment::{Reopening, deployment};
 use crate::guide_project::GuideProject;
 use crate::settings::{Settings, Toolset};
 use crate::tool_sets::tools_of;
-use crate::{guide_project, open_roots};
+use crate::{guide_project, open_roots, operator_files};
 
 /// Opens the roots, confines the process as the server does, and calls the tool.
 pub(crate) fn run(settings: &Settings, request: &CallRequest) -> Result<()> {
@@ -84,6 +84,9 @@ async fn call_and_print(service: &Service, request: &CallRequest) -> Result<()> 
     let caller = Caller {
         name: "shell".into(),
         program: Some("shell".to_owned()),
+        // Every call is a process of its own, but one user makes them.
+        account: operator_files::own_user().to_string().into(),
+        account_kind: AccountKind::Shell,
         client: Arc::new(Shell {
             told,
             gone: CancellationToken::new(),
