@@ -459,6 +459,16 @@ impl Cli {
         ]
     }
 
+    /// A command that needs roots and the first word behind it, which may be a directory that belongs before it.
+    pub(crate) fn first_word(&self) -> Option<(&'static str, &str)> {
+        match self.command.as_ref()? {
+            CommandArgs::History { root, .. } => Some(("history", root.as_deref()?)),
+            CommandArgs::Undo(undo) => Some(("undo CHANGE", &undo.change)),
+            CommandArgs::Call(call) => Some(("call TOOL", &call.tool)),
+            _ => None,
+        }
+    }
+
     /// The config file that was named, if any.
     pub(crate) fn config(&self) -> Option<&Path> {
         self.flags.config.as_deref()

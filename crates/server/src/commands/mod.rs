@@ -15,11 +15,12 @@ mod tools;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 pub(crate) use self::check::root_risks;
 use crate::command_line::{Cli, SettingsFormat, Task, command};
-use crate::settings::{self, LoadedSettings, RootsNeed, Settings};
+use crate::operator_files;
+use crate::settings::{self, LoadedSettings, RootsNeed, Settings, SettingsError};
 
 /// Runs the command that was typed.
 pub(crate) fn run(cli: Cli) -> Result<()> {
@@ -59,7 +60,18 @@ fn serve(cli: Cli) -> Result<()> {
 }
 
 fn load(cli: &Cli, need: RootsNeed) -> Result<LoadedSettings> {
-    Ok(settings::load(cli, &current()?, need)?)
+    let current = current()?;
+    settings::load(cli, &current, need).map_err(|fault| {
+        let misplaced = cli
+            .first_word()
+            .filter(|(_, word)| operator_files::is_directory(&current.join(word)));
+        match (fault, misplaced) {
+            (SettingsError::NoRoots, Some((command, word))) => anyhow!(
+                "no directory to serve: the directory comes before the command: mcp-filesystem {word} {command}"
+            ),
+            (fault, _) => fault.into(),
+        }
+    })
 }
 
 fn current() -> Result<PathBuf> {

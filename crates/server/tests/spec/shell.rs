@@ -201,6 +201,92 @@ fn shell_sizes_and_times_may_have_units() {
     );
 }
 
+#[test]
+fn shell_a_directory_behind_the_command_is_told_its_place() {
+    let place = Tree::new().dir("demo");
+    for (command, line) in [
+        (&["history", "demo"][..], "mcp-filesystem demo history"),
+        (&["undo", "demo"], "mcp-filesystem demo undo CHANGE"),
+        (
+            &["call", "demo", "list_roots"],
+            "mcp-filesystem demo call TOOL",
+        ),
+    ] {
+        let mut program = quiet_command(BINARY);
+        let (is_well, message) = said(program.current_dir(place.path()).args(command));
+        let told = format!("the directory comes before the command: {line}");
+        assert!(!is_well && message.contains(&told), "{message}");
+    }
+    let mut program = quiet_command(BINARY);
+    let (_, message) = said(program.current_dir(place.path()).args(["history", "other"]));
+    assert!(
+        message.contains("no directory to serve: give one"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn shell_a_tool_that_is_not_there_is_told_the_right_one_or_its_set() {
+    let tree = Tree::new();
+    let setup = Setup::new(BINARY)
+        .root("workspace", tree.path())
+        .set("toolsets", testkit::json!(["workspace", "memory"]));
+    let wire = setup.wire(Transport::Http).await;
+    let url = wire.http().url("");
+    let remote = ["call", "--url", url.as_str()];
+    let local = [tree.path().to_str().expect("text"), "call"];
+    let set = "view; it is in the set memory: add --toolset memory";
+    let near = "did you mean read_file?";
+    for (tool, word) in [
+        (&["view"][..], set),
+        (&["view", "path=."], set),
+        (&["raed_file"], near),
+        (&["raed_file", "path=a"], near),
+    ] {
+        for place in [&remote[..], &local] {
+            let mut command = quiet_command(BINARY);
+            command.args(place).args(tool);
+            let ended = tokio::task::spawn_blocking(move || said(&mut command)).await;
+            let (is_well, message) = ended.expect("it ends");
+            assert!(
+                !is_well && message.contains(word),
+                "{place:?} {tool:?}: {message}"
+            );
+        }
+    }
+    let in_set = [&remote[..], &["--toolset", "memory", "view", "path=."]].concat();
+    let mut command = quiet_command(BINARY);
+    command.args(in_set);
+    let ended = tokio::task::spawn_blocking(move || said(&mut command)).await;
+    let (is_well, reply) = ended.expect("it ends");
+    assert!(is_well, "{reply}");
+}
+
+/// Each call is a process of its own; they are one client that may undo what it changed.
+#[test]
+fn shell_a_user_undoes_the_last_of_their_own_calls() {
+    let tree = Tree::new().file("a.txt", "old");
+    for (content, name) in [("new", "a.txt"), ("made", "b.txt")] {
+        let written = call(
+            &tree,
+            &[
+                "write_file",
+                &format!("path={name}"),
+                &format!("content={content}"),
+            ],
+        );
+        assert!(written.0, "{}", written.1);
+    }
+    for (undone, rest) in [("b.txt", "new"), ("a.txt", "old")] {
+        let (is_well, reply) = call(&tree, &["undo"]);
+        assert!(is_well && reply.contains(undone), "{reply}");
+        assert_eq!(tree.text("a.txt"), rest);
+        assert!(!tree.has("b.txt"));
+    }
+    let (is_well, reply) = call(&tree, &["undo"]);
+    assert!(!is_well, "nothing of theirs is left: {reply}");
+}
+
 #[tokio::test]
 async fn shell_systemd_is_told_when_the_server_answers_and_stops() {
     let (tree, place) = (Tree::new(), Tree::new());

@@ -8,6 +8,7 @@ mod http_client;
 mod progress_bar;
 mod readable;
 mod remote;
+mod unknown_tool;
 
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ fn service_with(
         names.extend(own);
     }
     match found.as_slice() {
-        [] => bail!("unknown tool {tool}; there are {}", names.join(", ")),
+        [] => Err(unknown_tool::fault(tool, &names)),
         [(_, service)] => Ok(service.clone()),
         several => {
             let sets: Vec<&str> = several.iter().map(|(set, _)| set.name()).collect();

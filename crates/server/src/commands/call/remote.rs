@@ -1,11 +1,12 @@
 //! `call --url`: calls a tool of a running server, by the protocol's newest revision.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use super::answer::ToolAnswer;
 use super::arguments;
 use super::http_client::{EndpointClient, EndpointReply};
+use super::unknown_tool;
 use crate::command_line::{CallArguments, CallRequest, RemoteServer};
 use crate::commands::server_url::ServerUrl;
 use crate::operator_files::{self, reason};
@@ -62,8 +63,18 @@ async fn call(client: &EndpointClient, request: &CallRequest) -> Result<ToolAnsw
     };
     let arguments = arguments::read(&request.arguments, &schema)?;
     let params = json!({ "name": tool, "arguments": arguments });
-    let result = ask(client, "tools/call", Some(tool), params).await?;
+    let result = ask(client, "tools/call", Some(tool), params).await;
+    let result = result.map_err(|error| with_hint(error, tool))?;
     answer_of(&result)
+}
+
+/// Adds which set has a tool that the server does not know at this address.
+fn with_hint(error: Error, tool: &str) -> Error {
+    let is_unknown = error.to_string().starts_with("Unknown tool");
+    match is_unknown && unknown_tool::other_set(tool).is_some() {
+        true => unknown_tool::fault(tool, &[]),
+        false => error,
+    }
 }
 
 /// The input schema of a tool, from the server's list.
@@ -77,7 +88,7 @@ async fn schema_of(client: &EndpointClient, tool: &str) -> Result<Value> {
         .find(|one| name_of(one).as_deref() == Some(tool));
     let Some(found) = found else {
         let names: Vec<String> = tools.iter().filter_map(name_of).collect();
-        bail!("unknown tool {tool}; there are {}", names.join(", "));
+        return Err(unknown_tool::fault(tool, &names));
     };
     Ok(found.get("inputSchema").cloned().unwrap_or_default())
 }
