@@ -90,7 +90,7 @@ fn told(root: &Root, ledger: &Ledger<'_>, filter: &ChangeFilter) -> ToldChanges 
     };
     let is_wanted = |record: &ChangeRecord| {
         let by_client = |client: &String| is_by(&record.author, client);
-        let touched = |path: &String| touches(record, path);
+        let touched = |path: &String| touches_visibly(root, record, path);
         record.is_made()
             && !record.is_pruned()
             && seen::is_seen(root, record)
@@ -200,9 +200,36 @@ fn refused(refusal: UndoRefusal) -> Error {
 
 impl Place {
     /// The path under which changes of this place are recorded.
+    ///
+    /// Security: a hidden place has a path like a missing one. No change of it is visible.
     pub fn changed_path(&self) -> Result<String> {
-        Ok(self.locate(sandbox::Follow::Never)?.path())
+        let error = match self.locate(Follow::Never) {
+            Ok(located) => return Ok(located.path()),
+            Err(error) => error,
+        };
+        let given = self.path.as_given().trim_end_matches('/');
+        let (above, name) = given.rsplit_once('/').unwrap_or(("", given));
+        if !is_hidden(&error) || name.is_empty() {
+            return Err(error);
+        }
+        let above = Place::new(Arc::clone(&self.root), above)?.changed_path()?;
+        Ok(match (above.as_str(), name) {
+            (_, ".") => above,
+            (above, "..") => above.rsplit_once('/').map_or("", |(up, _)| up).to_owned(),
+            ("" | ".", name) => name.to_owned(),
+            (above, name) => format!("{above}/{name}"),
+        })
     }
+
+    /// The error of naming this place, if it is hidden: for the log only.
+    pub fn hidden(&self) -> Option<Error> {
+        let found = self.locate(Follow::Never);
+        found.err().filter(is_hidden)
+    }
+}
+
+fn is_hidden(error: &Error) -> bool {
+    matches!(error, Error::NotFound { denied: true, .. })
 }
 
 /// Tells whether a client made a change, by the name of its program, its token or both.
@@ -213,18 +240,28 @@ fn is_by(author: &Author, client: &str) -> bool {
 
 /// Tells whether a change is of a path, of something below it or of a directory that it is in.
 fn touches(record: &ChangeRecord, path: &str) -> bool {
-    record.made().any(|part| {
-        let ends = [Some(part.path.as_str()), part.to.as_deref()];
-        let is_near = |end: &str| is_within(end, path) || is_within(path, end);
-        // A parent directory that was made for a change does not count as a change of its content.
-        let is_above = part.kind == PartKind::MakeDir && part.path != path;
-        ends.into_iter().flatten().any(|end| {
-            if is_above {
-                is_within(end, path)
-            } else {
-                is_near(end)
-            }
-        })
+    record.made().any(|part| is_of(part, path))
+}
+
+/// Tells the same of the visible parts of a change.
+///
+/// Security: else a change of several files would tell that a hidden one was among them.
+fn touches_visibly(root: &Root, record: &ChangeRecord, path: &str) -> bool {
+    let mut parts = record.made();
+    parts.any(|part| is_of(part, path) && seen::is_part_seen(root, part))
+}
+
+fn is_of(part: &Part, path: &str) -> bool {
+    let ends = [Some(part.path.as_str()), part.to.as_deref()];
+    let is_near = |end: &str| is_within(end, path) || is_within(path, end);
+    // A parent directory that was made for a change does not count as a change of its content.
+    let is_above = part.kind == PartKind::MakeDir && part.path != path;
+    ends.into_iter().flatten().any(|end| {
+        if is_above {
+            is_within(end, path)
+        } else {
+            is_near(end)
+        }
     })
 }
 

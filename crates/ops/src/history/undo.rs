@@ -8,7 +8,7 @@ use super::crossed::{OtherRoot, require_alone};
 use super::effect::Effects;
 use super::moment::{self, Diff};
 use super::seen::{is_seen, is_wholly_seen, seen_part};
-use super::{newest_of, refused, touches};
+use super::{newest_of, refused, touches, touches_visibly};
 use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::{EditLock, LockKey};
@@ -285,7 +285,7 @@ impl Undo {
             UndoTarget::LastOfPath(path) => {
                 let mention = Mention::of_path(path);
                 self.last(ledger, effects, Some(&mention), |record| {
-                    touches(record, path)
+                    touches_visibly(&self.root, record, path)
                 })
             }
             UndoTarget::Since(number, path) => {
@@ -296,7 +296,9 @@ impl Undo {
                 let mention = Mention::of_path(path);
                 effects.reversing_since(*number, |change| {
                     change.mentions(&mention)
-                        && change.record().is_some_and(|record| touches(&record, path))
+                        && change
+                            .record()
+                            .is_some_and(|record| touches_visibly(&self.root, &record, path))
                 })
             }
         }

@@ -1,7 +1,8 @@
 //! `undo`: takes changes back.
 
+use super::errors::Files;
 use super::paths::place;
-use crate::history::{OneRootArguments, UndoTool};
+use crate::history::{OneRootArguments, UNDO, UndoTool, log_if_hidden};
 use crate::tool::{Call, PlaceAccess, RootUse};
 
 pub(crate) struct UndoWork;
@@ -15,6 +16,8 @@ impl UndoTool for UndoWork {
     const MOVING: &'static [&'static str] = &["move"];
 
     fn path(path: &str, call: &Call) -> ops::Result<String> {
-        place(call, path)?.changed_path()
+        let place = place(call, path)?;
+        log_if_hidden(&place, path, call, (&Files, UNDO));
+        place.changed_path()
     }
 }

@@ -7,16 +7,18 @@ mod undo;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use ops::{Error, Moment, parse_change_id};
+use ops::{Error, Moment, Place, parse_change_id};
 
 pub(crate) use changes::ChangesReply;
 #[cfg(test)]
 pub(crate) use refusal::REFUSAL_CODES;
 pub(crate) use refusal::refusal_code;
 pub use refusal::refusal_words;
-pub(crate) use undo::{OneRootArguments, UndoChanges, UndoRequest, UndoTool};
+pub(crate) use undo::{OneRootArguments, UNDO, UndoChanges, UndoRequest, UndoTool};
 
 use crate::client::{AccountKind, Caller};
+use crate::contract::{Contract, NamedPlace};
+use crate::tool::Call;
 
 /// How many paths of a change the text names.
 const PATHS_TOLD: usize = 5;
@@ -50,6 +52,22 @@ fn run() -> &'static str {
         format!("{:x}-{now:x}", std::process::id())
     });
     &RUN
+}
+
+/// Logs that a client named something hidden. It is told the same as of something missing, so the call does not fail.
+pub(crate) fn log_if_hidden(
+    place: &Place,
+    path: &str,
+    call: &Call,
+    (contract, tool): (&dyn Contract, &'static str),
+) {
+    let Some(error) = place.hidden() else { return };
+    let root = call.root_index.and_then(|index| call.root_infos.get(index));
+    let named = NamedPlace {
+        root: root.map(|root| root.name.clone()),
+        path: Some(path.to_owned()),
+    };
+    call.record_violation(contract, tool, named, error.into());
 }
 
 /// A client as `changes` names it: its program, and the operator's name for its token. Not its address.

@@ -13,7 +13,10 @@ use crate::deployment::ReplyHalves;
 use crate::text_form::{TextLines, shown};
 use crate::tool::{Call, RootUse, Tool, ToolEffect};
 
-/// What a client asks to take back.
+/// What every set calls the tool.
+pub(crate) const UNDO: &str = "undo";
+
+/// What a client asks to undo.
 #[derive(Debug, Default)]
 pub(crate) struct UndoRequest {
     pub(crate) root: Option<String>,
@@ -131,7 +134,7 @@ impl<T: UndoTool> Tool for UndoChanges<T> {
     type Arguments = T::Arguments;
     type Reply = UndoReply;
 
-    const NAME: &'static str = "undo";
+    const NAME: &'static str = UNDO;
     const TITLE: &'static str = "Undo changes";
     const DESCRIPTION: &'static str = T::DESCRIPTION;
     const CONTENT: &'static [&'static str] = &[];

@@ -1,6 +1,7 @@
 //! `undo`: takes changes back.
 
-use crate::history::{OneRootArguments, UndoTool};
+use super::errors::Memory;
+use crate::history::{OneRootArguments, UNDO, UndoTool, log_if_hidden};
 use crate::tool::{Call, PlaceAccess, RootUse};
 
 pub(crate) struct UndoWork;
@@ -14,6 +15,8 @@ impl UndoTool for UndoWork {
     const MOVING: &'static [&'static str] = &["rename"];
 
     fn path(path: &str, call: &Call) -> ops::Result<String> {
-        call.place(path)?.relative()?.changed_path()
+        let place = call.place(path)?.relative()?;
+        log_if_hidden(&place, path, call, (&Memory, UNDO));
+        place.changed_path()
     }
 }

@@ -4,8 +4,9 @@ use ops::{DiffWish, ListChanges, Operation};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::errors::Workspace;
 use crate::deployment::ReplyHalves;
-use crate::history::{ChangesReply, moment};
+use crate::history::{ChangesReply, log_if_hidden, moment};
 use crate::search_bounds::here;
 use crate::tool::{Call, RootUse, Tool, ToolEffect, Weight};
 
@@ -51,8 +52,10 @@ impl Tool for Changes {
 
     fn run(arguments: Arguments, call: &Call) -> ops::Result<ChangesReply> {
         let since = arguments.since.as_deref();
+        let place = call.place(&arguments.path)?;
+        log_if_hidden(&place, &arguments.path, call, (&Workspace, Self::NAME));
         let list = ListChanges {
-            place: call.place(&arguments.path)?,
+            place,
             since: since.map(|since| moment("since", since)).transpose()?,
             client: arguments.client,
             limit: arguments.limit,

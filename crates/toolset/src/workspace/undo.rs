@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::history::{UndoRequest, UndoTool};
+use super::errors::Workspace;
+use crate::history::{UNDO, UndoRequest, UndoTool, log_if_hidden};
 use crate::tool::{Call, RootUse};
 
 pub(crate) struct UndoWork;
@@ -43,6 +44,8 @@ impl UndoTool for UndoWork {
     const MOVING: &'static [&'static str] = &["move"];
 
     fn path(path: &str, call: &Call) -> ops::Result<String> {
-        call.place(path)?.changed_path()
+        let place = call.place(path)?;
+        log_if_hidden(&place, path, call, (&Workspace, UNDO));
+        place.changed_path()
     }
 }

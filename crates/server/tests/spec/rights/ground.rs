@@ -82,7 +82,7 @@ const IN_DIRECTORIES: &[usize] = &[DOCS, READER, NARROW];
 const DOCS_AND_NARROW: &[usize] = &[DOCS, NARROW];
 
 /// What is hidden in each root: its word, where it is, and from whom. `{}` is the word with the root's number.
-const HIDDEN: [(&str, &str, &[usize]); 10] = [
+const HIDDEN: [(&str, &str, &[usize]); 12] = [
     ("wolverine", "open/{}.pem", ALL),
     ("narwhal", "open/walrus/{}.txt", ALL),
     ("zebrafish", "lobster/{}.txt", BUT_WHOLE),
@@ -90,6 +90,8 @@ const HIDDEN: [(&str, &str, &[usize]); 10] = [
     ("axolotl", "open/marmoset/{}.txt", BUT_READER),
     ("capybara", "{}.txt", BUT_READER),
     ("quokka", "open/{}.txt", &[NARROW, MARKDOWN]),
+    ("gazelle", "open/sub/nest/{}.pem", ALL),
+    ("wallaby", "open/sub/nest/walrus/{}.txt", ALL),
     ("walrus", "open/walrus", ALL),
     ("lobster", "lobster", IN_DIRECTORIES),
     ("marmoset", "open/marmoset", DOCS_AND_NARROW),
@@ -215,6 +217,7 @@ impl Ground {
         write("open/sub/file.txt", &plain(root));
         write("open/sub/deeper/more.txt", "more\n");
         write("open/sub/notes.md", "notes\n");
+        write("open/sub/nest/list.md", "list\n");
         tree.write("open/sub/image.png", b"\x89PNG\r\n\x1a\n0000");
         for secret in self.secrets.iter().filter(|secret| secret.root == root) {
             if let Some(content) = &secret.content {

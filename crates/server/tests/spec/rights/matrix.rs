@@ -4,23 +4,28 @@ use std::collections::BTreeMap;
 
 use testkit::{Value, json};
 
-use super::ground::{CLIENTS, DOCS, NARROW, READER, ROOTS, SETS, Secret, WHOLE};
+use super::ground::{CLIENTS, DOCS, MARKDOWN, NARROW, READER, ROOTS, SETS, Secret, WHOLE};
 use super::scene::Scene;
 use super::templates::{At, LISTS, calls, methods};
 use crate::harness::machine::share;
 
-/// Paths that exist for every client.
-const OPEN: [&str; 5] = [
+/// A directory that exists for every client and holds something that exists for none.
+const NEST: &str = "open/sub/nest";
+/// Paths that exist for every client that may have files of their kind.
+const OPEN: [&str; 6] = [
     ".",
     "open",
+    NEST,
     "open/sub",
     "open/sub/file.txt",
     "open/sub/image.png",
 ];
 /// Those that can destroy the most come last.
-const ORDER: [usize; 4] = [NARROW, DOCS, READER, WHOLE];
+const ORDER: [usize; 5] = [NARROW, MARKDOWN, DOCS, READER, WHOLE];
 /// Needs a change of its own to succeed: `history.rs` has it.
 const NEEDS_A_CHANGE: &str = "undo";
+/// The tools that tell what was changed before, which differs from path to path.
+const OF_HISTORIES: [&str; 2] = [NEEDS_A_CHANGE, "changes"];
 
 /// How many characters a version has.
 const VERSION: usize = 9;
@@ -39,11 +44,28 @@ struct Round<'scene> {
     set: &'static str,
     root: usize,
     made: usize,
+    /// Whether nothing was changed yet.
+    is_fresh: bool,
     /// How many calls of each tool succeeded.
     succeeded: BTreeMap<String, usize>,
+    /// How many copies of a directory succeeded that holds something hidden.
+    nests_copied: usize,
 }
 
-impl Round<'_> {
+impl<'scene> Round<'scene> {
+    fn new(scene: &'scene mut Scene, client: usize, set: &'static str, root: usize) -> Self {
+        Round {
+            is_fresh: false,
+            scene,
+            client,
+            set,
+            root,
+            made: 0,
+            succeeded: BTreeMap::new(),
+            nests_copied: 0,
+        }
+    }
+
     async fn run(&mut self, tools: &[Listed]) {
         for tool in tools {
             self.prepare(tool);
@@ -72,7 +94,7 @@ impl Round<'_> {
     /// The paths that exist for everybody; in the other roots those with everything below them, and all for who has most.
     fn open_paths(&self) -> &'static [&'static str] {
         let is_all = self.root == 0 || self.client == WHOLE || share(50) == 50;
-        if is_all { &OPEN } else { &OPEN[..2] }
+        if is_all { &OPEN } else { &OPEN[..3] }
     }
 
     fn secrets(&self) -> Vec<Secret> {
@@ -81,15 +103,14 @@ impl Round<'_> {
         own.cloned().collect()
     }
 
-    /// The ways to a secret that are tried: the plain one, in the first root another beside it, and with everything tried
-    /// all of them.
+    /// The ways to a secret that are tried: the plain one and another beside it, and with everything tried all of them.
     fn ways(&self, secret: &Secret, turn: usize) -> Vec<String> {
         let mut ways = secret.ways();
         let others = ways.split_off(1);
         if share(50) == 50 {
             ways.extend(others);
-        } else if self.root == 0 {
-            let other = others.get(turn % others.len());
+        } else {
+            let other = others.get((turn + self.root) % others.len());
             ways.extend(other.cloned());
         }
         ways
@@ -107,9 +128,8 @@ impl Round<'_> {
                 let missing = self.calls(tool, &secret.near(&way)).await;
                 // Beside a directory that is hidden by its name alone, something new may be made.
                 let is_comparable = tool.reads || secret.content.is_some();
-                // What was changed before differs from path to path.
-                let is_history = [NEEDS_A_CHANGE, "changes"].contains(&tool.name.as_str());
-                if is_hidden && is_comparable && !is_history {
+                let has_history = OF_HISTORIES.contains(&&*tool.name) && !self.is_fresh;
+                if is_hidden && is_comparable && !has_history {
                     self.compare(tool, &secret, &real, &missing);
                 }
             }
@@ -159,6 +179,7 @@ impl Round<'_> {
                 .await;
             if succeeds(&reply) {
                 *self.succeeded.entry(tool.name.clone()).or_default() += 1;
+                self.nests_copied += usize::from(tool.name == "copy" && path == NEST);
             }
             replies.push(reply);
         }
@@ -237,15 +258,16 @@ async fn try_set(scene: &mut Scene, set: &'static str, roots: &[usize]) {
     let mut succeeded: BTreeMap<String, usize> = BTreeMap::new();
     for &root in roots {
         for client in ORDER {
-            let mut round = Round {
-                scene,
-                client,
-                set,
-                root,
-                made: 0,
-                succeeded: BTreeMap::new(),
-            };
+            let mut round = Round::new(scene, client, set, root);
             round.run(&tools).await;
+            let copies = round.nests_copied;
+            let may_create = client != READER && (client != NARROW || root == 0);
+            let has_copies = tools.iter().any(|tool| tool.name == "copy");
+            assert!(
+                copies > 0 || !may_create || !has_copies,
+                "{} copies no directory that holds something hidden with {set} in root {root}",
+                CLIENTS[client].name
+            );
             for (tool, times) in round.succeeded {
                 *succeeded.entry(tool).or_default() += times;
             }
@@ -295,6 +317,34 @@ async fn nothing_hidden_is_told_by_tools_of_the_second_root() {
 #[tokio::test]
 async fn nothing_hidden_is_told_by_tools_of_the_third_root() {
     try_home(2).await;
+}
+
+/// Before anything was changed, what is hidden has no other past than what is missing.
+#[tokio::test]
+async fn histories_that_are_empty_tell_nothing_hidden() {
+    let mut scene = Scene::start(0).await;
+    let mut tried = 0;
+    for set in ["workspace", "files", "memory"] {
+        let tools = listed(&mut scene, set).await;
+        let of_histories = tools
+            .iter()
+            .filter(|tool| OF_HISTORIES.contains(&&*tool.name));
+        for tool in of_histories {
+            let roots = if set == "workspace" {
+                0..ROOTS.len()
+            } else {
+                0..1
+            };
+            for (root, client) in roots.flat_map(|root| ORDER.map(|client| (root, client))) {
+                let mut round = Round::new(&mut scene, client, set, root);
+                round.is_fresh = true;
+                round.try_secrets(tool).await;
+                tried += round.made;
+            }
+        }
+    }
+    assert!(tried > 500, "{tried} calls");
+    scene.end().await;
 }
 
 #[tokio::test]
