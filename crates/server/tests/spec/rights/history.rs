@@ -225,36 +225,56 @@ async fn an_undo_takes_along_nothing_that_is_hidden() {
     scene.end().await;
 }
 
+/// A directory that does not exist for a client, what it holds, an open place, and a place that does not exist for the client.
+const MOVED: [(usize, &str, &str, &str, &str); 4] = [
+    (DOCS, "open/marmoset", "axolotl", "open", "lobster"),
+    (READER, "lobster/deep", "pangolin", "open", "lobster"),
+    (NARROW, "open/marmoset", "axolotl", "open/sub", "lobster"),
+    (WHOLE, "open/walrus", "narwhal", "open", "open/walrus"),
+];
+
 /// Somebody moves a directory that a search has seen to where it does not exist, and one from there to where it does and back.
 #[tokio::test]
 async fn what_was_moved_to_a_hidden_place_is_no_longer_told() {
     let mut scene = Scene::start(0).await;
-    let tree = |scene: &Scene, path: &str| scene.ground.trees[0].join(path);
-    for round in 0..3 {
-        let inside = format!("open/roaming-{round}");
-        fs::rename(tree(&scene, "open/marmoset"), tree(&scene, &inside)).expect("it is moved");
-        // Now it exists for this client, and is remembered by searches.
-        for (tool, more) in searches() {
-            let told = scene.ask_searching(DOCS, tool, &more, true).await;
-            assert!(told.contains("axolotl-0"), "{tool}: {told}");
+    for moved in MOVED {
+        let roots = if moved.0 == NARROW { 1 } else { ROOTS.len() };
+        for root in 0..roots {
+            for round in 0..3 {
+                move_parents(&mut scene, root, moved, round).await;
+            }
         }
-        fs::rename(tree(&scene, &inside), tree(&scene, "open/marmoset")).expect("it is moved");
-        fs::rename(
-            tree(&scene, "open/sub/deeper"),
-            tree(&scene, "lobster/deeper"),
-        )
-        .expect("moved");
-        for (tool, more) in searches() {
-            let told = scene.ask_searching(DOCS, tool, &more, false).await;
-            assert!(!told.contains("more.txt"), "{tool}: {told}");
-        }
-        fs::rename(
-            tree(&scene, "lobster/deeper"),
-            tree(&scene, "open/sub/deeper"),
-        )
-        .expect("moved");
     }
     scene.end().await;
+}
+
+async fn move_parents(
+    scene: &mut Scene,
+    root: usize,
+    (client, hidden, word, open, outside): (usize, &str, &str, &str, &str),
+    round: usize,
+) {
+    let rename = |scene: &Scene, from: &str, to: &str| {
+        let tree = &scene.ground.trees[root];
+        fs::rename(tree.join(from), tree.join(to)).expect("it is moved");
+    };
+    let inside = format!("{open}/roaming-{round}");
+    rename(scene, hidden, &inside);
+    // Now it exists for this client, and is remembered by searches.
+    for (tool, more) in searches() {
+        let told = scene.ask_searching((client, root), tool, &more, true).await;
+        assert!(told.contains(&format!("{word}-{root}")), "{tool}: {told}");
+    }
+    rename(scene, &inside, hidden);
+    let away = format!("{outside}/deeper");
+    rename(scene, "open/sub/deeper", &away);
+    for (tool, more) in searches() {
+        let told = scene
+            .ask_searching((client, root), tool, &more, false)
+            .await;
+        assert!(!told.contains("more.txt"), "{tool}: {told}");
+    }
+    rename(scene, &away, "open/sub/deeper");
 }
 
 fn searches() -> [(&'static str, Value); 3] {
@@ -269,12 +289,12 @@ impl Scene {
     /// Searches the whole root. What is told while hidden things are in an open place is no leak.
     async fn ask_searching(
         &mut self,
-        client: usize,
+        (client, root): (usize, usize),
         tool: &str,
         more: &Value,
         open: bool,
     ) -> String {
-        let mut arguments = json!({"root": ROOT, "path": "open"});
+        let mut arguments = json!({"root": ROOTS[root], "path": "open"});
         let own = arguments.as_object_mut().expect("an object");
         own.extend(more.as_object().cloned().unwrap_or_default());
         let before = self.leaks.len();

@@ -84,9 +84,9 @@ fn attack(top: &std::path::Path) {
     rename("priv/moved", "pub/moved");
 }
 
-fn tree() -> Tree {
-    Tree::in_memory()
-        .file("pub/dir/sub/file", "open")
+/// Fills a root that is fought about.
+fn filled(root: Tree) -> Tree {
+    root.file("pub/dir/sub/file", "open")
         .file("pub/moved/sub/file", "open")
         .file("pub/still/file", "open")
         .file("priv/dir/sub/file", SECRET)
@@ -173,8 +173,8 @@ fn look_at_copies(tree: &Tree) -> usize {
 }
 
 /// Lets a client work in a root that somebody else changes.
-async fn fight(way: &str, setup: impl FnOnce(&Tree) -> Setup) {
-    let tree = tree();
+async fn fight(way: &str, root: Tree, setup: impl FnOnce(&Tree) -> Setup) {
+    let tree = filled(root);
     let server = setup(&tree).start(Transport::Stdio).await;
     let attacker = Attacker::start(tree.path().to_owned());
     let (mut done, mut refused, mut copied) = (0_usize, 0_usize, 0_usize);
@@ -208,29 +208,34 @@ async fn fight(way: &str, setup: impl FnOnce(&Tree) -> Setup) {
     assert!(done > 0 && refused > 0 && copied > 0 && rounds > 0);
 }
 
+/// A server whose one client has only some paths.
+fn with_paths(tree: &Tree) -> Setup {
+    let mine = json!({"paths": ["pub/**"]});
+    let keys = json!({"allowed_tools": ["*"], "history": "off"});
+    program()
+        .root_with("workspace", tree.path(), keys)
+        .set("durability", "fast")
+        .set("log.level", "error")
+        .set(
+            "clients",
+            json!([{"name": "stdio", "roots": {"workspace": mine}}]),
+        )
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_race_tells_what_paths_hide() {
-    fight("paths", |tree| {
-        let mine = json!({"paths": ["pub/**"]});
-        program()
-            .root_with(
-                "workspace",
-                tree.path(),
-                json!({"allowed_tools": ["*"], "history": "off"}),
-            )
-            .set("durability", "fast")
-            .set("log.level", "error")
-            .set(
-                "clients",
-                json!([{"name": "stdio", "roots": {"workspace": mine}}]),
-            )
-    })
-    .await;
+    fight("paths", Tree::in_memory(), with_paths).await;
+}
+
+/// On a disk, searches remember what they saw; in memory the kernel's times are too coarse for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_race_on_a_disk_tells_what_paths_hide() {
+    fight("paths, on a disk", Tree::new(), with_paths).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_race_tells_what_is_denied() {
-    fight("deny", |tree| {
+    fight("deny", Tree::in_memory(), |tree| {
         let keys = json!({"allowed_tools": ["*"], "history": "off", "deny": ["priv"]});
         program()
             .root_with("workspace", tree.path(), keys)
