@@ -5,6 +5,13 @@
     reason = "the documents are beside the code"
 )]
 
+#[path = "docs/figures.rs"]
+mod figures;
+#[path = "docs/first_call.rs"]
+mod first_call;
+#[path = "docs/messages.rs"]
+mod messages;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -723,76 +730,6 @@ fn pictures_of_the_readme_are_there() {
     for name in pictures {
         assert!(document(name).exists(), "{name}");
     }
-}
-
-/// The numbers in a text, as they are written there.
-fn numbers(text: &str) -> Vec<&str> {
-    let words =
-        text.split(|character: char| !(character.is_ascii_digit() || ",.".contains(character)));
-    let words = words.map(|word| word.trim_matches([',', '.']));
-    words.filter(|word| !word.is_empty()).collect()
-}
-
-/// Whoever runs a bench again finds here which figures of the README are no longer its.
-#[test]
-fn figures_of_the_readme_are_measured() {
-    let reports = ["AGENTS", "RESULTS", "RACE"].map(|name| text(&format!("bench/{name}.md")));
-    let measured: std::collections::HashSet<&str> =
-        reports.iter().flat_map(|page| numbers(page)).collect();
-    let readme = text("README.md");
-    let (_, table) = readme.split_once("<!-- figures -->\n").unwrap();
-    let (table, _) = table.split_once("<!-- /figures -->").unwrap();
-    let mut checked = 0;
-    for row in table.lines().skip(2) {
-        // The first column says what was measured.
-        let figures = row.trim_start_matches("| ").split_once('|').unwrap().1;
-        for number in numbers(figures) {
-            assert!(measured.contains(number), "{number} is in no report: {row}");
-            checked += 1;
-        }
-    }
-    assert!(checked > 12, "{checked} figures");
-}
-
-/// What the first column of the tables of `docs/troubleshooting.md` quotes: the parts between ellipses.
-fn quoted_messages(page: &str) -> Vec<String> {
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| "));
-    let cells = rows.filter_map(|row| row.split(" | ").next());
-    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let parts = quoted.flat_map(|message| message.split('…'));
-    let parts = parts.map(|part| part.trim().to_owned());
-    parts.filter(|part| part.len() > 4).collect()
-}
-
-/// Every line of the sources, joined as the compiler joins a text that goes on after a backslash.
-fn sources() -> String {
-    let mut pending = vec![document("crates")];
-    let mut sources = String::new();
-    while let Some(place) = pending.pop() {
-        for entry in std::fs::read_dir(place).unwrap() {
-            let path = entry.unwrap().path();
-            let is_source = path.components().any(|part| part.as_os_str() == "src");
-            if path.is_dir() {
-                pending.push(path);
-            } else if is_source && path.extension().is_some_and(|end| end == "rs") {
-                sources += &std::fs::read_to_string(path).unwrap();
-            }
-        }
-    }
-    let lines = sources.split("\\\n").map(str::trim_start);
-    lines.collect::<String>().replace("\\\"", "\"")
-}
-
-#[test]
-fn messages_of_the_troubleshooting_page_exist() {
-    let sources = sources();
-    let messages = quoted_messages(&text("docs/troubleshooting.md"));
-    assert!(messages.len() > 40, "{messages:?}");
-    let missing: Vec<&String> = messages
-        .iter()
-        .filter(|message| !sources.contains(message.as_str()))
-        .collect();
-    assert!(missing.is_empty(), "no message has {missing:#?}");
 }
 
 #[test]

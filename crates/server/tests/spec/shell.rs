@@ -112,60 +112,6 @@ async fn shell_a_running_server_is_called_with_its_token() {
 }
 
 #[test]
-fn shell_every_set_has_a_first_call_that_works() {
-    let tree = Tree::new();
-    let path = tree.path().display().to_string();
-    for words in [
-        &[
-            "--root-dir",
-            &path,
-            "--toolset",
-            "files",
-            "call",
-            "list",
-            "path=.",
-        ][..],
-        &[
-            "--base-path",
-            &path,
-            "--toolset",
-            "memory",
-            "call",
-            "view",
-            "path=.",
-        ],
-        &[
-            "--base-path",
-            &path,
-            "--toolset",
-            "memory_tool",
-            "call",
-            "memory",
-            "command=view",
-            "path=/memories",
-        ],
-        &[
-            &path,
-            "--toolset",
-            "reference",
-            "call",
-            "list_allowed_directories",
-        ],
-        &[
-            "--project-root",
-            &path,
-            "--toolset",
-            "guide",
-            "call",
-            "guide_cache_stats",
-        ],
-    ] {
-        let (is_well, reply) = said(quiet_command(BINARY).args(words));
-        assert!(is_well, "{words:?}: {reply}");
-    }
-}
-
-#[test]
 fn shell_sizes_and_times_may_have_units() {
     let tree = Tree::new();
     let config = |limits: &str| {
