@@ -13,7 +13,7 @@ mod first_call;
 mod messages;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -599,8 +599,8 @@ fn left_out(what: &str) {
     eprintln!("left out: {what}");
 }
 
-/// What a command shows on a terminal, or `None` with a message if the machine has no `script` (util-linux) to make one.
-fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
+/// Starts a command on a terminal, or returns `None` with a message if the machine has no `script` (util-linux) to make one.
+fn terminal(directory: &Path, command: &str) -> Option<Child> {
     let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
     let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
     let child = testkit::quiet_command("script")
@@ -612,10 +612,15 @@ fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String>
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
-    let Ok(mut child) = child else {
+    if child.is_err() {
         left_out(&format!("{command}: there is no `script` of util-linux"));
-        return None;
-    };
+    }
+    child.ok()
+}
+
+/// What a command shows on a terminal, if there is one.
+fn on_a_terminal(directory: &Path, command: &str, input: &str) -> Option<String> {
+    let mut child = terminal(directory, command)?;
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     Some(String::from_utf8(output.stdout).unwrap().replace('\r', ""))

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{BINARY, document, left_out, on_a_terminal, sets};
+use super::{BINARY, document, on_a_terminal, sets, terminal};
 
 /// The command behind a label of the text, such as `From here:`.
 fn line_after(shown: &str, label: &str) -> String {
@@ -71,16 +71,7 @@ struct OnATerminal {
 impl OnATerminal {
     /// Starts a command and reads what it shows up to a line with these words.
     fn start(directory: &Path, command: &str, last: &str) -> Option<OnATerminal> {
-        let child = testkit::quiet_command("script")
-            .args(["--quiet", "--command", command, "/dev/null"])
-            .current_dir(directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let Ok(mut child) = child else {
-            left_out(&format!("{command}: there is no `script` of util-linux"));
-            return None;
-        };
+        let mut child = terminal(directory, command)?;
         let mut rest = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut shown = String::new();
         while let Some(Ok(line)) = rest.next() {
