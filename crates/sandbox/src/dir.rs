@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use self::anchor::{Above, Anchor};
 use crate::change::Observers;
 use crate::copy_content;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_unstorable};
 use crate::leftovers;
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
@@ -369,7 +369,7 @@ impl Dir {
 
     pub(crate) fn failed(&self, operation: &'static str, name: &Name, errno: Errno) -> Error {
         match errno {
-            Errno::NOENT => Error::NotFound {
+            Errno::NOENT if !is_unstorable(operation, &name.shown(), errno) => Error::NotFound {
                 path: self.join(name),
                 parent: self.path().to_owned(),
                 missing: name.shown().into_owned(),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::name::{is_plain, to_bytes};
 use crate::syscall::Errno;
 
 /// What this crate's calls return.
@@ -195,6 +196,10 @@ impl Error {
     pub(crate) fn from_errno(operation: &'static str, path: &str, errno: Errno) -> Error {
         let path = path.to_owned();
         match errno {
+            errno if is_unstorable(operation, &path, errno) => Error::InvalidPath {
+                path,
+                fault: PathFault::Unstorable,
+            },
             Errno::NOENT => Error::NotFound {
                 path,
                 parent: String::new(),
@@ -215,10 +220,6 @@ impl Error {
             },
             Errno::XDEV => Error::CrossDevice { path },
             Errno::STALE => Error::Stale { path },
-            errno if is_unstorable(operation, errno) => Error::InvalidPath {
-                path,
-                fault: PathFault::Unstorable,
-            },
             errno => Error::Io {
                 operation,
                 path,
@@ -228,10 +229,21 @@ impl Error {
     }
 }
 
-/// Tells whether the system says that a file system cannot hold a name.
-fn is_unstorable(operation: &str, errno: Errno) -> bool {
-    errno == Errno::ILSEQ
-        || (errno == Errno::INVAL && matches!(operation, "create" | "mkdir" | "symlink"))
+/// Tells whether the system says that a file system cannot hold a name. Where it may mean something else too, the name decides:
+/// exFAT in user space, for one, says that there is no such name where it should be made.
+pub(crate) fn is_unstorable(operation: &str, path: &str, errno: Errno) -> bool {
+    let is_step = |name: &[u8]| matches!(name, b"." | b"..");
+    let is_odd = || {
+        let path = to_bytes(path);
+        let mut names = path.split(|byte| *byte == b'/');
+        !names.all(|name| is_step(name) || is_plain(name))
+    };
+    match (errno, operation) {
+        (Errno::ILSEQ, _) | (Errno::INVAL, "create" | "mkdir" | "symlink") => true,
+        (Errno::INVAL, "open" | "stat" | "rename")
+        | (Errno::NOENT, "create" | "mkdir" | "symlink" | "rename") => is_odd(),
+        _ => false,
+    }
 }
 
 /// How often something is looked up that was replaced on its file server meanwhile.
@@ -287,6 +299,15 @@ mod tests {
             )
         };
         assert!(is_invalid(of("create", Errno::INVAL)) && is_invalid(of("mkdir", Errno::ILSEQ)));
-        assert!(matches!(of("open", Errno::INVAL), Error::Io { .. }));
+        for operation in ["open", "stat", "rename"] {
+            assert!(is_invalid(of(operation, Errno::INVAL)), "{operation}");
+            let plain = Error::from_errno(operation, "a/../b.c", Errno::INVAL);
+            assert!(matches!(plain, Error::Io { .. }), "{operation}: {plain:?}");
+        }
+        assert!(matches!(of("write", Errno::INVAL), Error::Io { .. }));
+        assert!(is_invalid(of("create", Errno::NOENT)) && is_invalid(of("rename", Errno::NOENT)));
+        assert!(matches!(of("open", Errno::NOENT), Error::NotFound { .. }));
+        let plain = Error::from_errno("create", "a/b.c", Errno::NOENT);
+        assert!(matches!(plain, Error::NotFound { .. }), "{plain:?}");
     }
 }

@@ -121,6 +121,15 @@ fn byte_char(byte: u8) -> char {
     char::from_u32(BYTE_BASE + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
+/// Tells whether every file system can hold a name: those of other systems refuse some characters and ends.
+pub(crate) fn is_plain(name: &[u8]) -> bool {
+    let is_refused = |byte: &u8| b"\"*:<>?\\|".contains(byte) || byte.is_ascii_control();
+    std::str::from_utf8(name).is_ok()
+        && !name.iter().any(is_refused)
+        && !name.ends_with(b".")
+        && !name.ends_with(b" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

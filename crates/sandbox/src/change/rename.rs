@@ -8,7 +8,7 @@ use crate::error::{Error, PathFault, Result};
 use crate::history::{Part, PartKind, RenameAcross};
 use crate::located::Located;
 use crate::metadata::{FileKind, Metadata};
-use crate::name::Name;
+use crate::name::{Name, is_plain};
 use crate::new_dirs::NewDirs;
 use crate::quota::{self, Amount};
 use crate::rights::Right;
@@ -153,10 +153,8 @@ fn rename_failed(from: &Located<'_>, to: &Located<'_>, errno: Errno) -> Error {
         Errno::EXIST | Errno::NOTEMPTY | Errno::ISDIR | Errno::NOTDIR => Error::AlreadyExists {
             path: to.given().to_owned(),
         },
-        Errno::INVAL | Errno::ILSEQ if !is_into_itself(from, to, errno) => Error::InvalidPath {
-            path: to.given().to_owned(),
-            fault: PathFault::Unstorable,
-        },
+        Errno::INVAL | Errno::ILSEQ if !is_into_itself(from, to, errno) => unstorable(to),
+        Errno::NOENT if !is_plain(name_of(to)) => unstorable(to),
         Errno::INVAL => Error::IntoItself {
             path: from.given().to_owned(),
         },
@@ -164,18 +162,22 @@ fn rename_failed(from: &Located<'_>, to: &Located<'_>, errno: Errno) -> Error {
     }
 }
 
+fn unstorable(to: &Located<'_>) -> Error {
+    Error::InvalidPath {
+        path: to.given().to_owned(),
+        fault: PathFault::Unstorable,
+    }
+}
+
+fn name_of<'a>(to: &'a Located<'_>) -> &'a [u8] {
+    to.name().map(Name::as_bytes).unwrap_or_default()
+}
+
 /// Tells whether a refused rename was one of a directory into itself, by way of another mount of the same place, and not
 /// one to a name that the file system cannot hold.
 fn is_into_itself(from: &Located<'_>, to: &Located<'_>, errno: Errno) -> bool {
     let is_directory = from.metadata().is_some_and(Metadata::is_directory);
-    let name = to.name().map(Name::as_bytes).unwrap_or_default();
-    let is_plain = std::str::from_utf8(name).is_ok()
-        && !name
-            .iter()
-            .any(|byte| b"\"*:<>?\\|".contains(byte) || byte.is_ascii_control())
-        && !name.ends_with(b".")
-        && !name.ends_with(b" ");
-    errno == Errno::INVAL && is_directory && is_plain
+    errno == Errno::INVAL && is_directory && is_plain(name_of(to))
 }
 
 /// Renames, replacing or not.
