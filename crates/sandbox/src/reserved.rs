@@ -4,6 +4,8 @@
 //! holds in every directory.
 
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
 
 use crate::leftovers::is_temporary;
 use crate::metadata::Metadata;
@@ -21,6 +23,14 @@ pub(crate) fn reserved_name() -> Option<Name> {
 /// Tells whether a name is the reserved one. File systems that fold case find it by any case, so case does not count.
 pub(crate) fn is_reserved(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(RESERVED.as_bytes())
+}
+
+/// Tells whether a path inside a root leads below the reserved name, where no client sees anything.
+#[must_use]
+pub fn is_out_of_sight(path: &Path) -> bool {
+    let mut names = path.components();
+    let has_steps_up = names.clone().any(|name| name == Component::ParentDir);
+    !has_steps_up && names.any(|name| is_reserved(name.as_os_str().as_bytes()))
 }
 
 /// Tells whether a name is ours: the reserved one, or that of something temporary, which no listing shows and the next sweep

@@ -48,7 +48,8 @@ pub(crate) use notify::{
 };
 pub(crate) use together::{
     FileSystem, HowLocked, check_writable_dir_unchecked, file_system_unchecked,
-    hold_surely_unchecked, hold_unchecked, sync_attributes_unchecked, sync_entry_unchecked,
+    hold_surely_unchecked, hold_unchecked, mount_number_unchecked, sync_attributes_unchecked,
+    sync_entry_unchecked,
 };
 
 pub(crate) type SysResult<T> = Result<T, Errno>;

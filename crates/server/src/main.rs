@@ -16,6 +16,7 @@ mod process_usage;
 mod root_watch;
 mod service_manager;
 mod settings;
+mod shared_directory;
 mod signals;
 mod stdio;
 mod tool_sets;

@@ -19,24 +19,26 @@ use crate::settings::SettingsError;
 use crate::settings::{
     HistoryKept, HistoryWhere, OnMissingRoot, RootAccess, RootSettings, Settings, TYPED, Toolset,
 };
+use crate::shared_directory;
 
 /// Opens every root. The error names the first that is not a usable directory.
 pub(crate) fn open(settings: &Settings) -> Result<Roots, SettingsError> {
-    let cluster = settings.cluster_state_dir.as_deref().map(open_cluster);
-    let cluster = cluster.transpose()?;
+    let cluster = shared_directory::open(settings)?;
     let roots = settings.roots.iter();
     let roots = roots.map(|root| open_one(root, settings, cluster.as_ref()));
     let roots = roots.collect::<Result<Vec<_>, _>>().map(Roots::new)?;
+    if let Some(cluster) = &cluster {
+        shared_directory::check_mounts(cluster, &roots, settings)?;
+    }
     Ok(roots.of_cluster(cluster))
 }
 
-/// Opens the directory that replicas share.
-fn open_cluster(path: &Path) -> Result<Arc<Cluster>, SettingsError> {
-    Cluster::open(path).map_err(|error| SettingsError::BadDirectory {
-        origin: "cluster.state_dir".to_owned(),
-        path: path.to_owned(),
-        reason: reason(&error),
-    })
+/// Fails if the directory of a root is missing and is not to be made.
+pub(crate) fn check_there(root: &RootSettings, settings: &Settings) -> Result<(), SettingsError> {
+    match Root::open(&root.path) {
+        Err(error) if !is_to_be_created(root, &error) => Err(bad_directory(root, settings, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// Who may access new files in a root.

@@ -74,6 +74,14 @@ pub(crate) fn file_system_unchecked(dir: BorrowedFd<'_>) -> FileSystem {
     }
 }
 
+/// The number of the mount that a directory is on; `None` on kernels before 5.8.
+pub(crate) fn mount_number_unchecked(dir: BorrowedFd<'_>) -> Option<u64> {
+    before("statx");
+    let told = sys::statx(dir, c"", AtFlags::EMPTY_PATH, sys::StatxFlags::MNT_ID).ok()?;
+    let is_told = told.stx_mask & sys::StatxFlags::MNT_ID.bits() != 0;
+    is_told.then_some(told.stx_mnt_id)
+}
+
 /// Asks the file server itself about a directory, so that the next look-up in it finds what is there now.
 pub(crate) fn sync_attributes_unchecked(dir: BorrowedFd<'_>) -> SysResult<()> {
     before("statx");

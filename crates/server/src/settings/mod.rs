@@ -36,7 +36,7 @@ pub(crate) use oauth_settings::{KeyLocation, OAuthSettings, WebAddress};
 pub(crate) use reference::{page as reference, restart_keys};
 pub(crate) use root_settings::{
     AllowedTools, ConfirmSettings, HistoryKept, HistoryWhere, OnMissingRoot, RootAccess,
-    RootSettings, tools_of,
+    RootSettings, StateDir, tools_of,
 };
 pub(crate) use sample::page as sample;
 pub(crate) use table::{ChangedKeys, Partial, Settings};

@@ -106,6 +106,15 @@ pub(crate) enum HistoryWhere {
     At(PathBuf),
 }
 
+/// Where replicas keep what they share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StateDir {
+    /// In the only writable root, out of the clients' sight.
+    InRoot,
+    /// In this directory.
+    At(PathBuf),
+}
+
 /// Whether anything in a root may be changed, whatever its allowlist says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootAccess {

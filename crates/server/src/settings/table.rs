@@ -18,7 +18,7 @@ use super::config_file::{ConfigReader, origins, root_name_of, secret_path, some_
 use super::flags::FlagValue;
 use super::network::Network;
 use super::value::{Bounds, Host, Reading, SettingValue};
-use super::{ClientSettings, OAuthSettings, RootSettings, Tls};
+use super::{ClientSettings, OAuthSettings, RootSettings, StateDir, Tls};
 
 /// What a reply or a request body may hold at most: 4 GiB.
 const CONTENT: RangeInclusive<u64> = 1..=(4 << 30);
@@ -301,8 +301,8 @@ settings! {
     /// The issuer whose access tokens let clients in; none takes no access tokens. See [oauth.md](oauth.md).
     oauth: Option<OAuthSettings> = None, key "auth.oauth", on_change Reload;
 
-    /// A directory on the shared file system for the locks, quotas and liveness of all replicas; not set on a single machine. See [scale.md](scale.md).
-    cluster_state_dir: Option<PathBuf> = None, key "cluster.state_dir", otherwise "one machine", read_by some_path;
+    /// A directory on the shared file system for the locks, quotas and liveness of all replicas; inside a root only below `.mcp-filesystem`. `cluster: {}` is `.mcp-filesystem/cluster` of the only writable root; without `cluster` there is one machine. See [scale.md](scale.md).
+    cluster_state_dir: Option<StateDir> = None, key "cluster.state_dir", otherwise "one machine", read_by super::config_file::state_dir;
 
     /// How long a call may take; `grep`, `glob` and `watch` take as long as they ask for, within `limits.search_timeout`.
     request_timeout: Duration = Duration::from_secs(30),

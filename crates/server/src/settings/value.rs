@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::choices::WordValue;
 use super::config_file::Field;
 use super::network::{NETWORK, Network};
-use super::{RootSettings, SettingsError};
+use super::{RootSettings, SettingsError, StateDir};
 
 /// The bounds of a number.
 pub(crate) type Bounds = RangeInclusive<u64>;
@@ -91,6 +91,11 @@ macro_rules! one_value {
 
 one_value! {
     u16, "number", u16::to_string, |field, context| context.number(field);
+    StateDir, "path", |place: &StateDir| match place {
+            StateDir::InRoot => "null".to_owned(),
+            StateDir::At(path) => path.in_yaml(),
+        },
+        |field, context| context.path(field).map(StateDir::At);
     // All settings of this type are sizes.
     u64, "bytes, also `10MB` or `1GiB`", u64::to_string, |field, context| field.size(context.bounds());
     usize, "number", usize::to_string, |field, context| context.number(field);

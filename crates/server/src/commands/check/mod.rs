@@ -28,7 +28,7 @@ use crate::settings::{
     HistoryKept, LoadedSettings, LogFormat, RootAccess, RootSettings, Settings, Transport,
     WordValue, restart_keys, size_in_words,
 };
-use crate::{open_roots, operator_files, tool_sets};
+use crate::{open_roots, operator_files, shared_directory, tool_sets};
 
 /// Writes the report. A mistake in the configuration is returned as an error.
 pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()> {
@@ -48,6 +48,7 @@ pub(crate) fn run(loaded: &LoadedSettings, output: &mut impl Write) -> Result<()
         files: own_files::all(loaded),
         tokens: credentials.tokens.map(|tokens| tokens.count()),
         is_superuser: operator_files::is_superuser(),
+        unordered: shared_directory::risk(&roots, &loaded.settings),
         // This comes last: it confines the process to the roots.
         kernel: protections(&roots, loaded.settings.landlock)?,
     };
@@ -75,6 +76,8 @@ struct Findings<'a> {
     tokens: Option<usize>,
     /// Whether the process runs as root.
     is_superuser: bool,
+    /// The risk of roots that other machines may change too.
+    unordered: Option<String>,
     kernel: Vec<String>,
 }
 
@@ -432,6 +435,7 @@ mod tests {
             files: Vec::new(),
             tokens: None,
             is_superuser: false,
+            unordered: None,
             kernel: vec!["openat2: yes".to_owned()],
         }
     }

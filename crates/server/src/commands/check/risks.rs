@@ -16,6 +16,7 @@ pub(super) fn all(facts: &Findings<'_>) -> Vec<String> {
     let (settings, found) = (&facts.loaded.settings, &facts.found);
     let mut risks = of_settings(settings);
     risks.extend(facts.is_superuser.then(superuser));
+    risks.extend(facts.unordered.clone());
     risks.extend(nested_roots(found));
     risks.extend(found.iter().filter_map(whole_system));
     risks.extend(found.iter().filter_map(world_writable));

@@ -32,7 +32,10 @@ use crate::log::{self, AuditFile, Log};
 use crate::operator_files::{self, reason};
 use crate::process_usage::ProcessFigures;
 use crate::settings::{OAuthSettings, RootSettings, Settings, Transport};
-use crate::{histories, open_roots, root_watch, service_manager, signals, stdio, tool_sets};
+use crate::{
+    histories, open_roots, root_watch, service_manager, shared_directory, signals, stdio,
+    tool_sets,
+};
 
 /// How long the process waits at exit for work that is stuck in the kernel.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -53,6 +56,9 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     let log = log::start(&settings, opened.audit.take())?;
     tend_histories(&opened.roots);
     missing.iter().for_each(warn_of_missing);
+    if let Some(risk) = &opened.unordered {
+        tracing::warn!("{risk}");
+    }
     opened.project.iter().for_each(GuideProject::warn);
     let shared = SharedParts::new(&settings, &opened, &log)?;
     let (runtime, hangups) = start_runtime(&settings)?;
@@ -98,6 +104,8 @@ struct OpenedParts {
     users: Arc<Users>,
     credentials: Arc<CredentialStore>,
     audit: Option<AuditFile>,
+    /// The risk of roots that other machines may change too.
+    unordered: Option<String>,
     protection: Protection,
 }
 
@@ -117,6 +125,7 @@ fn open(settings: &Settings) -> Result<OpenedParts> {
         users: Arc::new(Users::load()),
         credentials: Arc::new(CredentialStore::load(settings)?),
         audit: audit.map(|path| audit_file(path, settings)).transpose()?,
+        unordered: shared_directory::risk(&roots, settings),
         // Last, because everything above needs files outside the roots.
         protection: lock_in(&roots, settings)?,
         roots,

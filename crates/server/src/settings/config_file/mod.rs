@@ -25,7 +25,7 @@ use super::table::{self, InnerKey};
 use super::value::{Bounds, ReadContext, Reading, SettingValue};
 use super::{
     ConfirmSettings, HistoryKept, HistoryWhere, OnMissingRoot, Partial, RootAccess, RootSettings,
-    Tls,
+    StateDir, Tls,
 };
 pub(crate) use allowlist::allowed_tools;
 use reader::Section;
@@ -44,8 +44,13 @@ pub(crate) fn parse(text: &str, directory: &Path) -> Reading<Partial> {
         directory,
     };
     let partial = Partial::from_file(&mut file)?;
+    let is_shared = file.top.has("cluster");
     file.finish()?;
     Ok(Partial {
+        // Whoever writes `cluster` relies on its locks, whatever is in it.
+        cluster_state_dir: partial
+            .cluster_state_dir
+            .or(is_shared.then_some(Some(StateDir::InRoot))),
         // A server with a config file is meant for others to connect to.
         transport: Some(Transport::Http),
         ..partial
@@ -369,6 +374,11 @@ pub(crate) fn root_name_of(
 /// Reads a path that cannot be `null`.
 pub(crate) fn some_path(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<PathBuf>> {
     context.path(field).map(Some)
+}
+
+/// Reads the directory that replicas share.
+pub(crate) fn state_dir(field: &Field<'_>, context: &ReadContext<'_>) -> Reading<Option<StateDir>> {
+    StateDir::read(field, context).map(Some)
 }
 
 /// Reads a size that is kept in memory.

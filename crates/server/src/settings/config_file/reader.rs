@@ -206,6 +206,11 @@ pub(crate) struct Section<'n> {
 }
 
 impl<'n> Section<'n> {
+    /// Tells whether a key is there, whatever its value.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|(key, _)| key == name)
+    }
+
     /// Reads the value of the key with this name, if it is there.
     pub(crate) fn read<T>(
         &mut self,

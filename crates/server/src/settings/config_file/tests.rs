@@ -5,6 +5,7 @@ use std::time::Duration;
 use sandbox::{Durability, Landlock};
 use toolset::{ReplyHalves, ReplyPolicy, TextForm};
 
+use crate::settings::StateDir;
 use crate::settings::{AuditOnFailure, KeyLocation, LogFormat, LogLevel, SessionPolicy, Settings};
 
 fn read(yaml: &str) -> Result<Partial, SettingsError> {
@@ -208,7 +209,7 @@ fn every_key_of_the_contract_is_read() {
         text: Some(TextForm::Json),
         root_header: Some(false),
         oauth: partial.oauth.clone(),
-        cluster_state_dir: Some(Some(path("/etc/app/shared/state"))),
+        cluster_state_dir: Some(Some(StateDir::At(path("/etc/app/shared/state")))),
         guide_project_root: Some(Some(path("/etc/app/."))),
         guide_allowed_paths: Some(Some(vec!["docs".to_owned()])),
         guide_cache: Some(toolset::guide::CacheSharing::Shared),

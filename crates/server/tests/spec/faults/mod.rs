@@ -33,4 +33,5 @@ mod replicas;
 mod reserved;
 mod scarce;
 mod search;
+mod shared_directory;
 mod trees;

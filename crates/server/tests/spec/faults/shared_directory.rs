@@ -1,0 +1,100 @@
+//! The directory that replicas share: if it cannot protect anything, the server does not start.
+
+use testkit::{Ended, Server, Setup, Transport, Tree, json, names_in};
+
+use crate::harness::machine::ok;
+use crate::harness::program;
+
+const OPEN: [&str; 1] = ["*"];
+
+fn setup(tree: &Tree) -> Setup {
+    program()
+        .root("workspace", tree.path())
+        .set("durability", "fast")
+}
+
+#[track_caller]
+fn refused(ended: &Ended, words: &[&str]) {
+    assert!(matches!(ended.code, Some(1 | 2)), "{ended:?}");
+    for word in words {
+        assert!(
+            ended.stderr.concat().contains(word),
+            "no {word:?} in {ended:?}"
+        );
+    }
+}
+
+fn slots(state: &std::path::Path) -> usize {
+    let names = names_in(state).into_iter();
+    names.filter(|name| name.starts_with("slot-")).count()
+}
+
+async fn edit(server: &Server, path: &str) {
+    let write = json!({"path": path, "content": "text"});
+    ok(server, "write_file", write).await;
+}
+
+#[tokio::test]
+async fn faults_cluster_without_a_directory_locks_in_the_only_writable_root() {
+    for nothing in [json!({}), json!(null)] {
+        let (tree, frozen) = (Tree::new(), Tree::new());
+        let keys = json!({"allowed_tools": OPEN, "read_only": true});
+        let setup = setup(&tree)
+            .root_with("frozen", frozen.path(), keys)
+            .set("cluster", nothing);
+        let server = setup.start(Transport::Stdio).await;
+        let write = json!({"root": "workspace", "path": "f", "content": "text"});
+        ok(&server, "write_file", write).await;
+        let state = tree.join(".mcp-filesystem/cluster");
+        assert!(slots(&state) >= 2, "{:?}", names_in(&state));
+        let listed = ok(
+            &server,
+            "list_folder",
+            json!({"root": "workspace", "path": "."}),
+        )
+        .await;
+        assert!(!listed.to_string().contains("mcp-filesystem"), "{listed}");
+        let id = json!({"root": "workspace", "path": ".mcp-filesystem/cluster/id"});
+        assert!(server.call("read_file", id).await.is_error);
+        server.stop().await;
+    }
+    let (one, other) = (Tree::new(), Tree::new());
+    let several = setup(&one)
+        .root("other", other.path())
+        .set("cluster", json!({}));
+    let words = ["cluster.state_dir", "exactly one is writable, and 2 are"];
+    refused(&several.refuse(Transport::Stdio).await, &words);
+}
+
+#[tokio::test]
+async fn faults_a_shared_directory_that_clients_could_see_is_refused() {
+    let tree = Tree::new().dir("there");
+    for inside in [
+        "state",
+        "there",
+        ".",
+        "there/../state",
+        "new/.mcp-filesystem/../state",
+    ] {
+        let setup = setup(&tree).set("cluster.state_dir", json!(tree.join(inside)));
+        let words = ["cluster.state_dir", "\"workspace\"", ".mcp-filesystem"];
+        refused(&setup.refuse(Transport::Stdio).await, &words);
+        assert_eq!(tree.listing().len(), 1, "{inside}: {:?}", tree.listing());
+    }
+    let missing = setup(&tree).root("gone", &tree.join("gone"));
+    let missing = missing.set(
+        "cluster.state_dir",
+        json!(tree.join("gone/.mcp-filesystem/cluster")),
+    );
+    refused(
+        &missing.refuse(Transport::Stdio).await,
+        &["gone", "no such file"],
+    );
+    assert!(!tree.has("gone"), "a missing root is not made");
+    let hidden = tree.join("there/.mcp-filesystem/cluster");
+    let server = setup(&tree).set("cluster.state_dir", json!(hidden));
+    let server = server.start(Transport::Stdio).await;
+    edit(&server, "f").await;
+    assert!(slots(&hidden) >= 2);
+    server.stop().await;
+}
