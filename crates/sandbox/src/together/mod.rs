@@ -184,6 +184,8 @@ pub struct HeldPlaces {
     found: Vec<Option<Option<FileId>>>,
     /// How many of them are slots, which a file server may have taken from us.
     slots: usize,
+    /// The directory of the slots.
+    cluster: Option<Arc<Cluster>>,
     /// What is looked at again before a change: a directory, a name in it, and what was there.
     watched: Vec<(OwnedFd, Name, Option<FileId>)>,
     /// The first place, for an error.
@@ -253,7 +255,10 @@ impl HeldPlaces {
     pub fn confirm(&self) -> Result<()> {
         let mut slots = self.open.iter().take(self.slots);
         let is_ours = |held: &Held| syscall::hold_surely_unchecked(held.file.as_fd(), held.how);
-        if slots.all(|held| is_ours(held) == Ok(true)) && self.is_as_found() {
+        if slots.all(|held| is_ours(held) == Ok(true))
+            && self.slots_are_named()
+            && self.is_as_found()
+        {
             return Ok(());
         }
         Err(Error::Stale {

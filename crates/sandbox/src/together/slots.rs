@@ -61,11 +61,15 @@ impl Life {
 
 /// Tells whether an open file of a shared directory still has its name there.
 pub(crate) fn has_name(dir: BorrowedFd<'_>, name: &[u8], file: BorrowedFd<'_>) -> bool {
+    syscall::sync_attributes_unchecked(dir).is_ok() && is_named(dir, name, file)
+}
+
+/// The same, as far as this machine knows the directory.
+fn is_named(dir: BorrowedFd<'_>, name: &[u8], file: BorrowedFd<'_>) -> bool {
     let Some(name) = Name::new(name) else {
         return false;
     };
-    let named = syscall::sync_attributes_unchecked(dir)
-        .and_then(|()| syscall::stat_at_unchecked(dir, &name));
+    let named = syscall::stat_at_unchecked(dir, &name);
     let file = syscall::stat_unchecked(file);
     named.is_ok_and(|named| file.is_ok_and(|file| file.same_file(&named)))
 }
@@ -264,6 +268,10 @@ pub(crate) fn name_hash(root: &str) -> u64 {
     hash(root, b"")
 }
 
+fn slot_name(slot: u64) -> String {
+    format!("slot-{slot:03x}")
+}
+
 fn entry_slot(root: &str, path: &[u8]) -> u64 {
     hash(root, path) % SLOTS
 }
@@ -321,14 +329,27 @@ impl HeldPlaces {
         let Some(cluster) = shared else {
             return Ok(true);
         };
+        self.cluster = Some(Arc::clone(cluster));
         for (slot, how) in wanted {
-            let file = cluster.open_own(&format!("slot-{slot:03x}"))?;
+            let file = cluster.open_own(&slot_name(slot))?;
             if !self.keep_slot(file, slot, how)? {
                 return Ok(false);
             }
         }
         self.slots = self.open.len();
-        Ok(true)
+        // Whoever comes after a removed file locks another one.
+        Ok(self.slots_are_named())
+    }
+
+    /// Tells whether others who look for the slots find the files that are locked here.
+    pub(super) fn slots_are_named(&self) -> bool {
+        let Some(cluster) = &self.cluster else {
+            return true;
+        };
+        let dir = cluster.fd();
+        let mut slots = self.open.iter().take(self.slots);
+        syscall::sync_attributes_unchecked(dir).is_ok()
+            && slots.all(|held| is_named(dir, slot_name(held.id.1).as_bytes(), held.file.as_fd()))
     }
 
     /// Asks the file server what is at a place now, and locks the file itself too, for programs that do not use this

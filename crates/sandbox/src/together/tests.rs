@@ -130,3 +130,34 @@ fn a_lock_that_was_lost_is_not_taken_for_one_that_was_held() {
     fs::write(temp.path().join("a/b/new"), "theirs").unwrap();
     assert!(lost.confirm().is_err(), "another made the file");
 }
+
+/// Others who come after the removal make and lock another file.
+#[test]
+fn a_slot_that_was_removed_is_not_taken_for_one_that_is_held() {
+    let temp = tree();
+    let [_, (one, _)] = twice(temp.path());
+    let state = temp.path().join("state");
+    let remove_slots = move || {
+        for file in fs::read_dir(&state).unwrap().flatten() {
+            if file.file_name().to_string_lossy().starts_with("slot-") {
+                fs::remove_file(file.path()).unwrap();
+            }
+        }
+    };
+    let place = locate(&one, "a/b/file").unwrap().change_place();
+    let mut is_done = false;
+    let remove = remove_slots.clone();
+    let at_first_lock = move |call: &str| {
+        if call == "flock" && !is_done {
+            is_done = true;
+            remove();
+        }
+    };
+    let taken = syscall::hook::with(at_first_lock, || {
+        HeldPlaces::try_hold(&[(&place, Extent::Entry)])
+    });
+    assert!(taken.unwrap().is_none(), "removed before it was locked");
+    let held = hold(&one, "a/b/file", Extent::Entry).unwrap();
+    remove_slots();
+    assert!(held.confirm().is_err(), "removed while it was locked");
+}

@@ -2,7 +2,7 @@
 
 use testkit::{Ended, Server, Setup, Transport, Tree, json, names_in};
 
-use crate::harness::machine::ok;
+use crate::harness::machine::{fails, ok};
 use crate::harness::program;
 
 const OPEN: [&str; 1] = ["*"];
@@ -96,5 +96,40 @@ async fn faults_a_shared_directory_that_clients_could_see_is_refused() {
     let server = server.start(Transport::Stdio).await;
     edit(&server, "f").await;
     assert!(slots(&hidden) >= 2);
+    server.stop().await;
+}
+
+/// Somebody cleans up in the shared directory.
+#[tokio::test]
+async fn faults_slots_that_are_removed_are_made_again_and_the_next_change_waits_for_them() {
+    let (tree, state) = (Tree::new(), Tree::new());
+    let setup = setup(&tree)
+        .set("cluster.state_dir", json!(state.path()))
+        .set("limits.request_timeout", 2);
+    let server = setup.start(Transport::Stdio).await;
+    edit(&server, "f").await;
+    let before = slots(state.path());
+    for name in names_in(state.path()) {
+        if name.starts_with("slot-") {
+            std::fs::remove_file(state.join(&name)).unwrap();
+        }
+    }
+    edit(&server, "f").await;
+    assert_eq!(slots(state.path()), before);
+    // Whoever holds the new files holds up a change.
+    let named = names_in(state.path()).into_iter();
+    let slots = named.filter(|name| name.starts_with("slot-"));
+    let held: Vec<_> = slots
+        .map(|name| {
+            let file = std::fs::File::open(state.join(&name)).unwrap();
+            file.lock().unwrap();
+            file
+        })
+        .collect();
+    let write = json!({"path": "f", "content": "other"});
+    fails(&server, "timeout", "write_file", write).await;
+    assert_eq!(tree.text("f"), "text");
+    drop(held);
+    edit(&server, "f").await;
     server.stop().await;
 }
