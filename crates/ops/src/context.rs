@@ -257,6 +257,12 @@ impl Cancel {
         self.is_cancelled() || self.is_expired()
     }
 
+    /// Does some work on this thread, whose waits for other processes end when the caller gives up.
+    pub fn heeded_by<T>(&self, work: impl FnOnce() -> T) -> T {
+        let own = self.clone();
+        sandbox::while_wanted(move || own.must_stop(), work)
+    }
+
     /// Adds finished units of work (files, or the bytes of a single file) to what the caller sees.
     pub fn advance(&self, units: u64) {
         self.shared.done.fetch_add(units, Ordering::Relaxed);

@@ -59,6 +59,7 @@ mod top_path;
 mod users;
 mod view;
 mod walk;
+mod wanted;
 mod watch;
 
 pub use background::run as run_in_background;
@@ -101,4 +102,5 @@ pub use walk::{
     AllLeaves, Choice, Cut, LeftDir, Seen, WalkEvent, WalkFault, WalkItem, WalkOptions, WalkOrder,
     Walker,
 };
+pub use wanted::while_wanted;
 pub use watch::{SeenChange, TreeChanges, TreeWatch};

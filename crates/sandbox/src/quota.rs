@@ -18,8 +18,8 @@ use crate::live_root::LiveRoot;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
 use crate::replace::UnnamedFiles;
-use crate::syscall::{self, SysResult};
-use crate::together::{AccountRecord, LockedRecord, SharedAccount};
+use crate::syscall::{self, Errno, SysResult};
+use crate::together::{AccountRecord, LockedRecord, SharedAccount, Waits};
 use crate::walk::{WalkItem, WalkOptions, Walker};
 
 /// How long a change waits for the first walk.
@@ -150,13 +150,13 @@ pub(crate) struct Reservation {
 impl Reservation {
     /// Ends the reservation and enters what the change really added.
     pub(crate) fn settle(self, added: Amount) {
-        self.ledger.lock().add(added);
+        self.ledger.lock_or_guess(Waits::Patiently).add(added);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut account = self.ledger.lock();
+        let mut account = self.ledger.lock_or_guess(Waits::Patiently);
         account.reserved = account.reserved.minus(self.amount);
     }
 }
@@ -207,7 +207,7 @@ impl Ledger {
 
     /// The limits, and what is used of them. Never waits for a walk.
     pub(crate) fn usage(&self) -> QuotaUse {
-        let account = self.lock();
+        let account = self.lock_or_guess(Waits::Shortly);
         QuotaUse {
             quota: self.quota,
             used: (account.walks > 0).then_some(account.used),
@@ -267,7 +267,12 @@ impl Ledger {
         old: &dyn Fn() -> Amount,
         change: impl FnOnce() -> SysResult<T>,
     ) -> SysResult<T> {
-        let mut account = self.lock();
+        // A call that was given up removes what it made, so it waits too.
+        let locked = self.lock(Waits::Patiently);
+        let mut account = locked.map_err(|errno| match errno {
+            Errno::MFILE | Errno::NFILE => errno,
+            _ => Errno::NOLCK,
+        })?;
         let old = old();
         let changed = change();
         if changed.is_ok() {
@@ -278,12 +283,13 @@ impl Ledger {
 
     /// Subtracts what was moved to another root.
     pub(crate) fn gone(&self, amount: Amount) {
-        self.lock().exchange(amount, Amount::default());
+        self.lock_or_guess(Waits::Patiently)
+            .exchange(amount, Amount::default());
     }
 
     /// Counts anew before the next change, because changes were taken back past the account.
     pub(crate) fn distrust(&self) {
-        self.lock().walks = 0;
+        self.lock_or_guess(Waits::Patiently).walks = 0;
     }
 
     /// Locks the account if there is room for the new amount in place of the old one and of the change's own reservation.
@@ -296,7 +302,7 @@ impl Ledger {
     ) -> Result<LockedAccount<'_>> {
         let mut walked_again = false;
         loop {
-            let account = self.balanced_account()?;
+            let account = self.balanced_account(path)?;
             let (old, new) = change();
             let taken = taken_by_others(&account, own);
             let Some(limit) = self.exceeded(taken, old, new) else {
@@ -341,8 +347,12 @@ impl Ledger {
     }
 
     /// Locks the account after the first walk, which this call makes if nobody else does.
-    fn balanced_account(&self) -> Result<LockedAccount<'_>> {
-        let mut account = self.lock();
+    fn balanced_account(&self, path: &str) -> Result<LockedAccount<'_>> {
+        let lock = || {
+            self.lock(Waits::WhileWanted)
+                .map_err(|errno| unlocked(path, errno))
+        };
+        let mut account = lock()?;
         let start = Instant::now();
         while account.walks == 0 {
             if start.elapsed() >= PATIENCE {
@@ -351,25 +361,29 @@ impl Ledger {
             if !account.walking {
                 drop(account);
                 self.balance()?;
-                account = self.lock();
+                account = lock()?;
                 continue;
             }
             drop(account);
-            let waiting = self.account.lock().unwrap_or_else(PoisonError::into_inner);
+            let waiting = self.own();
             let is_walking = |account: &mut Account| account.walking;
             let waited = self
                 .balanced
                 .wait_timeout_while(waiting, PATIENCE, is_walking);
             drop(waited);
-            account = self.lock();
+            account = lock()?;
         }
         Ok(account)
     }
 
     /// Walks through the root and corrects the account. Only one walk runs at a time; a second call does nothing.
     fn balance(&self) -> Result<()> {
+        let lock = || {
+            self.lock(Waits::Patiently)
+                .map_err(|errno| unlocked(".", errno))
+        };
         let before = {
-            let mut account = self.lock();
+            let mut account = lock()?;
             if account.walking {
                 return Ok(());
             }
@@ -378,9 +392,13 @@ impl Ledger {
         };
         let start = Instant::now();
         let found = self.walk();
-        let mut account = self.lock();
-        account.walking = false;
+        let locked = lock();
+        if locked.is_err() {
+            self.own().walking = false;
+        }
         self.balanced.notify_all();
+        let mut account = locked?;
+        account.walking = false;
         account.used = found?.plus(account.added.minus(before));
         account.walks += 1;
         if let Some(record) = &mut account.record {
@@ -408,16 +426,18 @@ impl Ledger {
     }
 
     fn balance_if_due(&self) {
-        if self.lock().is_due(IN_PEACE) {
+        if self.own().is_due(IN_PEACE) {
             // If it fails, the next turn tries again.
             let _ = self.balance();
         }
     }
 
-    /// Locks the account. If that of the replicas cannot be reached, this one's own count decides.
-    fn lock(&self) -> LockedAccount<'_> {
-        let mut account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = self.shared.as_ref().and_then(|shared| shared.lock().ok());
+    /// Locks the account. Without that of the replicas no change is made: their changes would not be counted.
+    fn lock(&self, waits: Waits) -> SysResult<LockedAccount<'_>> {
+        // First, because others of this process must not wait for it with their own account locked.
+        let record = self.shared.as_ref().map(|shared| shared.lock(waits));
+        let record = record.transpose()?;
+        let mut account = self.own();
         if let Some(record) = &record {
             let AccountRecord {
                 used, added, walks, ..
@@ -425,7 +445,34 @@ impl Ledger {
             (account.used, account.added, account.walks) = (used, added, walks);
             account.reserved_by_others = record.reserved_by_others();
         }
-        LockedAccount { account, record }
+        Ok(LockedAccount { account, record })
+    }
+
+    /// Locks the account. If that of the replicas cannot be locked, what was last read of it is taken, and the next walk
+    /// corrects it.
+    fn lock_or_guess(&self, waits: Waits) -> LockedAccount<'_> {
+        self.lock(waits).unwrap_or_else(|_| LockedAccount {
+            account: self.own(),
+            record: None,
+        })
+    }
+
+    /// The account of this process.
+    fn own(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error of a change whose account cannot be locked.
+fn unlocked(path: &str, errno: Errno) -> Error {
+    match errno {
+        Errno::CANCELED => Error::Stopped,
+        Errno::MFILE | Errno::NFILE => Error::TooManyOpenFiles,
+        errno => Error::Io {
+            operation: "lock the quota's account for",
+            path: path.to_owned(),
+            source: errno.into(),
+        },
     }
 }
 
@@ -534,183 +581,4 @@ impl LiveRoot {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::root::Root;
-
-    fn ledger(quota: Quota) -> (tempfile::TempDir, Arc<Ledger>) {
-        let temp = tempfile::tempdir().unwrap();
-        std::fs::create_dir(temp.path().join("dir")).unwrap();
-        std::fs::write(temp.path().join("dir/file"), "12345").unwrap();
-        let top = syscall::open_root_unchecked(temp.path()).unwrap();
-        (temp, Arc::new(Ledger::new(quota, top)))
-    }
-
-    fn bytes(bytes: u64) -> Amount {
-        Amount { bytes, files: 0 }
-    }
-
-    #[test]
-    fn what_is_there_counts_and_reservations_do() {
-        let (_temp, ledger) = ledger(Quota {
-            max_bytes: Some(10),
-            max_files: Some(3),
-        });
-        let first = ledger.reserve(bytes(4), "a").unwrap();
-        let refused = ledger.reserve(bytes(2), "b").unwrap_err();
-        assert!(
-            matches!(
-                refused,
-                Error::OverQuota {
-                    limit: QuotaLimit::Bytes,
-                    most: 10,
-                    used: 9,
-                    needed: 2,
-                    ..
-                }
-            ),
-            "{refused:?}"
-        );
-        drop(first);
-        ledger.reserve(bytes(5), "b").unwrap().settle(bytes(5));
-        assert!(ledger.reserve(bytes(1), "c").is_err());
-        ledger
-            .reserve(Amount::ENTRY, "d")
-            .unwrap()
-            .settle(Amount::ENTRY);
-        let refused = ledger.reserve(Amount::ENTRY, "e").unwrap_err();
-        assert!(matches!(
-            refused,
-            Error::OverQuota {
-                limit: QuotaLimit::Files,
-                ..
-            }
-        ));
-    }
-
-    #[test]
-    fn what_a_call_is_writing_is_not_counted_twice() {
-        let (temp, ledger) = ledger(Quota {
-            max_bytes: Some(10),
-            max_files: Some(3),
-        });
-        // As on a file system without unnamed files.
-        let own = leftovers::temporary_name().unwrap();
-        let own = String::from_utf8(own.as_bytes().to_vec()).unwrap();
-        std::fs::write(temp.path().join(&own), "12345").unwrap();
-        let new = Amount { bytes: 5, files: 1 };
-        let room = ledger.reserve(new, "a").unwrap();
-        let none = Amount::default;
-        let put = ledger.exchange("a", new, Some(room), &none, || Ok(()));
-        put.unwrap().unwrap();
-        // One that a killed process left behind does count.
-        let left = own.replacen(&format!("-{}-", std::process::id()), "-2147483646-", 1);
-        assert_ne!(left, own);
-        std::fs::remove_file(temp.path().join(&own)).unwrap();
-        std::fs::write(temp.path().join(left), "1").unwrap();
-        ledger.balance().unwrap();
-        assert_eq!(ledger.lock().used, Amount { bytes: 6, files: 3 });
-    }
-
-    #[test]
-    fn getting_smaller_is_always_allowed() {
-        let (_temp, ledger) = ledger(Quota {
-            max_bytes: Some(3),
-            max_files: None,
-        });
-        let change = |new, old: u64| {
-            ledger
-                .exchange("a", bytes(new), None, &|| bytes(old), || Ok(()))
-                .map(drop)
-        };
-        assert!(change(4, 4).is_ok() && change(3, 4).is_ok());
-        assert!(change(5, 4).is_err());
-        assert_eq!(ledger.lock().used.bytes, 4);
-    }
-
-    #[test]
-    fn a_walk_finds_what_others_did() {
-        let (temp, ledger) = ledger(Quota {
-            max_bytes: Some(10),
-            max_files: None,
-        });
-        assert!(ledger.reserve(bytes(6), "a").is_err());
-        std::fs::remove_file(temp.path().join("dir/file")).unwrap();
-        ledger.lock().walked = Some((Instant::now() - AFTER_REFUSAL * 2, Duration::ZERO));
-        assert!(ledger.reserve(bytes(6), "a").is_ok());
-    }
-
-    #[test]
-    fn a_directory_that_was_opened_again_is_counted_anew() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("root");
-        let fill = |bytes: usize| {
-            std::fs::create_dir(&path).unwrap();
-            std::fs::write(path.join("file"), vec![0; bytes]).unwrap();
-        };
-        let open = |path: &std::path::Path| Root::open(path)?.with_quota(Quota::default());
-        fill(5);
-        let reopened = path.clone();
-        let reopen = move || open(&reopened).ok();
-        let live = LiveRoot::new(Arc::new(open(&path).unwrap()), Some(Box::new(reopen)));
-        live.count_if_due();
-        let used = || live.ledger().unwrap().lock().used.files;
-        assert_eq!(used(), 1);
-        std::fs::rename(&path, temp.path().join("old")).unwrap();
-        fill(7);
-        std::fs::create_dir(path.join("dir")).unwrap();
-        live.check().unwrap();
-        assert!(live.ledger().unwrap().lock().walked.is_none());
-        live.count_if_due();
-        assert_eq!(used(), 2);
-    }
-
-    #[test]
-    fn what_comes_during_a_walk_is_not_forgotten() {
-        let (_temp, ledger) = ledger(Quota::default());
-        ledger.lock().add(bytes(7));
-        ledger.lock().exchange(bytes(7), bytes(2));
-        assert_eq!(ledger.lock().added, bytes(7));
-        assert_eq!(ledger.lock().used, bytes(2));
-    }
-
-    #[test]
-    fn replicas_share_one_account() {
-        let (temp, _) = ledger(Quota::default());
-        let state = tempfile::tempdir().unwrap();
-        let replica = || {
-            let cluster = crate::Cluster::open(state.path()).unwrap();
-            let top = syscall::open_root_unchecked(temp.path()).unwrap();
-            let quota = Quota {
-                max_bytes: Some(10),
-                max_files: None,
-            };
-            let account = SharedAccount::new(cluster, "main");
-            Arc::new(Ledger::shared(quota, top, account))
-        };
-        let (one, other) = (replica(), replica());
-        let room = one.reserve(bytes(4), "a").unwrap();
-        assert!(
-            other.reserve(bytes(2), "b").is_err(),
-            "5 are there, 4 reserved"
-        );
-        room.settle(bytes(3));
-        assert_eq!(
-            other.lock().used,
-            bytes(8).plus(Amount { bytes: 0, files: 2 })
-        );
-        let exchanged = other.exchange("c", bytes(1), None, &|| bytes(0), || Ok(()));
-        exchanged.unwrap().unwrap();
-        assert_eq!(one.lock().used.bytes, 9);
-        // What a replica that is gone had reserved is free again once somebody counts.
-        let mut files = std::fs::read_dir(state.path()).unwrap().flatten();
-        let record = files.find(|file| file.file_name().to_string_lossy().starts_with("quota-"));
-        let record = record.unwrap().path();
-        let text = std::fs::read_to_string(&record).unwrap();
-        std::fs::write(&record, format!("{text}replica-dead 1 0\n")).unwrap();
-        assert!(other.reserve(bytes(1), "e").is_err());
-        std::fs::write(temp.path().join("dir/file"), "123456789").unwrap();
-        other.balance().unwrap();
-        drop(other.reserve(bytes(1), "e").unwrap());
-    }
-}
+mod tests;

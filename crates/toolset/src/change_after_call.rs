@@ -94,7 +94,16 @@ pub(crate) fn observed(
         if let Some(late_end) = &late_end {
             late_end.begin();
         }
-        let reply = work.run(call);
+        let cancel = &call.context.cancel;
+        let reply = cancel.heeded_by(|| work.run(call));
+        let reply = reply.map_err(|failure| match failure {
+            // What waits deep in a change knows only that it has to stop.
+            Failure::Operation(ops::Error::Cancelled) => {
+                let reason = cancel.check().err();
+                Failure::Operation(reason.unwrap_or(ops::Error::Cancelled))
+            }
+            failure => failure,
+        });
         if let Some(late_end) = late_end {
             late_end.end(&reply);
         }

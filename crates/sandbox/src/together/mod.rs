@@ -24,7 +24,7 @@ use crate::name::Name;
 use crate::root::Root;
 use crate::syscall::{self, Errno, FileSystem, HowLocked, SysResult};
 
-pub(crate) use shared_account::{AccountRecord, LockedRecord, SharedAccount};
+pub(crate) use shared_account::{AccountRecord, LockedRecord, SharedAccount, Waits};
 pub use slots::{Cluster, DeadReplica};
 pub(crate) use slots::{has_name, name_hash};
 

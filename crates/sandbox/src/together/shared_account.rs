@@ -2,13 +2,21 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::slots::{Cluster, name_hash};
+use super::slots::{Cluster, has_name, name_hash};
 use crate::quota::Amount;
-use crate::syscall::{self, Errno, SysResult};
+use crate::syscall::{self, Errno, HowLocked, SysResult};
+use crate::wanted::is_unwanted;
+
+/// How long a call waits before it tries again to lock what another replica has, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// How often a waiting call checks whether its caller gave up.
+const PATIENCE_CHECK: Duration = Duration::from_millis(50);
 
 /// The most that is read of a record.
 const RECORD_MAX: u64 = 64 * 1024;
@@ -26,11 +34,80 @@ pub(crate) struct AccountRecord {
     pub(crate) reserved: Amount,
 }
 
+/// How long somebody waits for an account that others have locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// For a while, and not longer than anybody waits for the call.
+    WhileWanted,
+    /// For a while, whoever waits for the call.
+    Patiently,
+    /// Hardly: what was known before will do.
+    Shortly,
+}
+
+impl Waits {
+    fn longest(self) -> Duration {
+        match self {
+            Waits::WhileWanted | Waits::Patiently => Duration::from_secs(10),
+            Waits::Shortly => Duration::from_millis(500),
+        }
+    }
+
+    /// Fails once the wait is over.
+    fn check(self, start: Instant) -> SysResult<()> {
+        if self == Waits::WhileWanted && is_unwanted() {
+            return Err(Errno::CANCELED);
+        }
+        if start.elapsed() >= self.longest() {
+            return Err(Errno::NOLCK);
+        }
+        Ok(())
+    }
+}
+
 /// The account of a root in the directory that replicas share.
 #[derive(Debug)]
 pub(crate) struct SharedAccount {
     cluster: Arc<Cluster>,
     name: String,
+    queue: Arc<Queue>,
+}
+
+/// The calls of this process that want the account: one at a time tries to lock it.
+#[derive(Debug, Default)]
+struct Queue {
+    is_taken: Mutex<bool>,
+    freed: Condvar,
+}
+
+/// The turn of one call.
+#[derive(Debug)]
+struct Turn(Arc<Queue>);
+
+impl Turn {
+    fn wait(queue: &Arc<Queue>, waits: Waits, start: Instant) -> SysResult<Turn> {
+        let mut is_taken = queue.lock();
+        while *is_taken {
+            waits.check(start)?;
+            let woken = queue.freed.wait_timeout(is_taken, PATIENCE_CHECK);
+            is_taken = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *is_taken = true;
+        Ok(Turn(Arc::clone(queue)))
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.0.lock() = false;
+        self.0.freed.notify_one();
+    }
 }
 
 /// The record of an account, locked until it is dropped.
@@ -43,6 +120,8 @@ pub(crate) struct LockedRecord {
     record: AccountRecord,
     /// What each other replica reserved.
     others: Vec<(String, Amount)>,
+    /// Ends last: the next call finds the file unlocked.
+    _turn: Turn,
 }
 
 impl SharedAccount {
@@ -50,13 +129,15 @@ impl SharedAccount {
         SharedAccount {
             cluster,
             name: format!("quota-{:016x}", name_hash(root)),
+            queue: Arc::default(),
         }
     }
 
     /// Waits for the record and reads it. It is held for one change at a time, so the wait is short.
-    pub(crate) fn lock(&self) -> SysResult<LockedRecord> {
-        let file = self.cluster.open_own(&self.name)?;
-        syscall::lock_unchecked(file.as_fd())?;
+    pub(crate) fn lock(&self, waits: Waits) -> SysResult<LockedRecord> {
+        let start = Instant::now();
+        let turn = Turn::wait(&self.queue, waits, start)?;
+        let file = self.locked_file(waits, start)?;
         syscall::sync_attributes_unchecked(file.as_fd())?;
         let mut file = File::from(file);
         let mut text = String::new();
@@ -69,7 +150,23 @@ impl SharedAccount {
             text,
             record,
             others,
+            _turn: turn,
         })
+    }
+
+    /// Opens the record anew for each try: somebody may have removed the file that was there.
+    fn locked_file(&self, waits: Waits, start: Instant) -> SysResult<OwnedFd> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let file = self.cluster.open_own(&self.name)?;
+            let is_held = syscall::hold_surely_unchecked(file.as_fd(), HowLocked::Exclusive)?;
+            if is_held && has_name(self.cluster.fd(), self.name.as_bytes(), file.as_fd()) {
+                return Ok(file);
+            }
+            waits.check(start)?;
+            std::thread::sleep(pause);
+            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+        }
     }
 }
 
@@ -178,10 +275,13 @@ mod tests {
             reserved: amount(8, 1),
         };
         let (one, other) = (open(), open());
-        assert_eq!(one.lock().unwrap().record(), AccountRecord::default());
-        one.lock().unwrap().store(record);
-        assert_eq!(one.lock().unwrap().record(), record);
-        let seen = other.lock().unwrap();
+        assert_eq!(
+            one.lock(Waits::Patiently).unwrap().record(),
+            AccountRecord::default()
+        );
+        one.lock(Waits::Patiently).unwrap().store(record);
+        assert_eq!(one.lock(Waits::Patiently).unwrap().record(), record);
+        let seen = other.lock(Waits::Patiently).unwrap();
         assert_eq!(seen.reserved_by_others(), amount(8, 1));
         assert_eq!(
             seen.record(),
@@ -191,12 +291,12 @@ mod tests {
             }
         );
         drop(seen);
-        let mut seen = other.lock().unwrap();
+        let mut seen = other.lock(Waits::Patiently).unwrap();
         seen.forget_the_dead();
         assert_eq!(seen.reserved_by_others(), amount(8, 1), "it lives");
         drop(seen);
         drop(one);
-        let mut seen = other.lock().unwrap();
+        let mut seen = other.lock(Waits::Patiently).unwrap();
         seen.forget_the_dead();
         assert_eq!(seen.reserved_by_others(), amount(0, 0));
         assert_eq!(parse("12 3 nonsense", "x").0, AccountRecord::default());

@@ -133,3 +133,38 @@ async fn faults_slots_that_are_removed_are_made_again_and_the_next_change_waits_
     edit(&server, "f").await;
     server.stop().await;
 }
+
+#[tokio::test]
+async fn faults_without_the_shared_account_of_a_quota_nothing_is_added() {
+    let (tree, state) = (Tree::new(), Tree::new());
+    let keys = json!({"allowed_tools": OPEN, "quota": {"max_bytes": 1000}});
+    let setup = program()
+        .root_with("workspace", tree.path(), keys)
+        .set("cluster.state_dir", json!(state.path()))
+        .set("limits.request_timeout", 2);
+    let server = setup.start(Transport::Stdio).await;
+    edit(&server, "f").await;
+    let mut names = names_in(state.path()).into_iter();
+    let record = names.find(|name| name.starts_with("quota-")).unwrap();
+    let record = state.join(record);
+    let held = std::fs::File::open(&record).unwrap();
+    held.lock().unwrap();
+    fails(
+        &server,
+        "timeout",
+        "write_file",
+        json!({"path": "g", "content": "g"}),
+    )
+    .await;
+    drop(held);
+    edit(&server, "h").await;
+    std::fs::remove_file(&record).unwrap();
+    std::fs::create_dir(&record).unwrap();
+    let write = json!({"path": "i", "content": "i"});
+    fails(&server, "io_error", "write_file", write).await;
+    ok(&server, "list_roots", json!({})).await;
+    let mut files: Vec<String> = tree.listing().into_keys().collect();
+    files.retain(|path| !path.starts_with(".mcp-filesystem"));
+    assert_eq!(files, ["f", "h"]);
+    server.stop().await;
+}
