@@ -7,14 +7,17 @@ use std::thread;
 /// The lowest priority.
 const NICENESS: i32 = 19;
 
-/// Runs some work on a new thread. If no thread can be started, the work is not done.
-pub fn run(name: &str, work: impl FnOnce() + Send + 'static) {
+/// Runs some work on a new thread. If no thread can be started, the work is not done; returns whether one was.
+pub fn run(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let work = move || {
         // Per thread on Linux. If it is refused the work runs at normal priority.
         let _ = rustix::process::setpriority_process(None, NICENESS);
         work();
     };
-    let _ = thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .is_ok()
 }
 
 /// Work of one kind that a single thread does in the order it came; the thread starts with the first.

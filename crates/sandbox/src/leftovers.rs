@@ -12,6 +12,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::background;
 use crate::change::{Change, Durability};
+use crate::error::Result;
 use crate::metadata::Metadata;
 use crate::name::Name;
 use crate::new_mode;
@@ -143,15 +144,15 @@ impl Root {
 
     /// Removes temporary files and trees whose process is gone. Walks the whole root, so it belongs on a background thread.
     pub fn sweep_leftovers(&self, stop: &dyn Fn() -> bool) -> u64 {
-        self.sweep_leftovers_of(&[], stop)
+        self.sweep_leftovers_of(&[], stop).unwrap_or_default()
     }
 
     /// Removes temporary files and trees whose process is gone, and what these replicas left, wherever they ran.
-    pub fn sweep_leftovers_of(&self, dead: &[DeadReplica], stop: &dyn Fn() -> bool) -> u64 {
+    /// Fails if the root cannot be opened.
+    pub fn sweep_leftovers_of(&self, dead: &[DeadReplica], stop: &dyn Fn() -> bool) -> Result<u64> {
         let top = self
             .locate(&RelPath::root(), Follow::Never)
-            .and_then(|place| place.open_dir());
-        let Ok(top) = top else { return 0 };
+            .and_then(|place| place.open_dir())?;
         let change = Change::begin(Durability::Fast);
         let mut walker = Walker::with_temporary(top, WalkOptions::default());
         let mut removed = 0;
@@ -164,7 +165,7 @@ impl Root {
                 removed += 1;
             }
         }
-        removed + self.history().map_or(0, |history| history.sweep(dead))
+        Ok(removed + self.history().map_or(0, |history| history.sweep(dead)))
     }
 }
 
@@ -192,6 +193,8 @@ impl Roots {
             }
         };
         // If no thread can be started the leftovers wait for the next start of the server.
-        move || background::run("sweeper", sweep)
+        move || {
+            background::run("sweeper", sweep);
+        }
     }
 }

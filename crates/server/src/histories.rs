@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sandbox::{Cluster, History, NamedRoot, Root, Roots};
+use sandbox::{History, NamedRoot, Root, Roots};
 
 use crate::open_roots;
 
@@ -12,9 +12,6 @@ const PRUNED_EVERY: Duration = Duration::from_secs(60);
 
 /// How many of these turns an hour has.
 const HOUR: u64 = 60;
-
-/// How often a replica looks for unfinished changes of a killed one.
-const SETTLED_EVERY: Duration = Duration::from_secs(3);
 
 /// How many paths a line of the log names.
 const PATHS_TOLD: usize = 20;
@@ -36,7 +33,8 @@ pub(crate) fn recover(roots: &Roots) {
     }
 }
 
-fn settle(root: &str, opened: &Root, history: &History) {
+/// Completes or takes back the unfinished changes of killed processes.
+pub(crate) fn settle(root: &str, opened: &Root, history: &History) {
     let recovered = history.recover(opened);
     if recovered.done + recovered.taken_back > 0 {
         tracing::info!(
@@ -56,48 +54,6 @@ fn settle(root: &str, opened: &Root, history: &History) {
             "unfinished changes were left as they are: the files were changed since"
         );
     }
-}
-
-/// Settles and cleans up after killed replicas, for as long as this one runs.
-pub(crate) fn heed_the_dead(roots: &Roots) {
-    let Some(cluster) = roots.cluster().cloned() else {
-        return;
-    };
-    let writable = roots.iter().filter(|root| !root.read_only);
-    let writable: Vec<NamedRoot> = writable.cloned().collect();
-    let heed = move || {
-        loop {
-            std::thread::sleep(SETTLED_EVERY);
-            if cluster.keep_alive() {
-                tracing::warn!(
-                    "other replicas took this one for dead: its locks were lost for a while"
-                );
-            }
-            for root in &writable {
-                if let Some(history) = root.root.history() {
-                    settle(&root.name, &root.root, history);
-                }
-            }
-            clear_after_the_dead(&cluster, &writable);
-        }
-    };
-    sandbox::run_in_background("replicas", heed);
-}
-
-fn clear_after_the_dead(cluster: &Cluster, roots: &[NamedRoot]) {
-    let dead = cluster.dead();
-    if dead.is_empty() {
-        return;
-    }
-    let sweep = |root: &NamedRoot| root.root.sweep_leftovers_of(&dead, &|| false);
-    let leftovers: u64 = roots.iter().map(sweep).sum();
-    let replicas = dead.len();
-    tracing::info!(
-        replicas,
-        leftovers,
-        "what replicas left that are gone was cleared away"
-    );
-    dead.into_iter().for_each(|replica| cluster.forget(replica));
 }
 
 fn warn(root: &NamedRoot, history: &History) {

@@ -13,6 +13,7 @@ mod log;
 mod open_roots;
 mod operator_files;
 mod process_usage;
+mod recovery;
 mod root_watch;
 mod service_manager;
 mod settings;

@@ -73,7 +73,7 @@ impl Replica {
     fn heed_the_dead(&self) -> Recovered {
         let recovered = self.history().recover(&self.root);
         let dead = self.cluster.dead();
-        self.root.sweep_leftovers_of(&dead, &|| false);
+        self.root.sweep_leftovers_of(&dead, &|| false).unwrap();
         dead.into_iter().for_each(|one| self.cluster.forget(one));
         recovered
     }
@@ -224,8 +224,12 @@ fn what_others_have_locked_waits() {
         assert_eq!(one.heed_the_dead(), Recovered::default());
         assert!(has_unsettled(&one));
         drop(held);
-        let settled = one.heed_the_dead();
-        assert_eq!(settled.done + settled.taken_back, 1);
+        // The child of another test of this process may hold the place open for a moment.
+        let settles = || {
+            let settled = one.heed_the_dead();
+            settled.done + settled.taken_back == 1
+        };
+        assert!((0..100).any(|_| settles()));
         assert!(!has_unsettled(&one));
         return;
     }

@@ -42,13 +42,18 @@ struct Life {
     /// The name of its own file, and that file, locked while the replica lives.
     replica: String,
     alive: OwnedFd,
+    has_left: bool,
 }
 
 impl Life {
     fn begin(dir: BorrowedFd<'_>) -> SysResult<Life> {
         let replica = own_name();
         let alive = show_life(dir, &replica)?;
-        Ok(Life { replica, alive })
+        Ok(Life {
+            replica,
+            alive,
+            has_left: false,
+        })
     }
 
     /// Tells whether others still see that it is alive. Others may have cleaned up after a replica that was out of
@@ -123,7 +128,7 @@ impl Cluster {
     /// the file server. Tells whether they did.
     pub fn keep_alive(&self) -> bool {
         let mut life = self.life();
-        if life.is_shown(self.fd()) {
+        if life.has_left || life.is_shown(self.fd()) {
             return false;
         }
         // What fails now is tried again at the next turn.
@@ -131,6 +136,16 @@ impl Cluster {
             *life = next;
         }
         true
+    }
+
+    /// Ends in order: nothing is left that others would have to clear up.
+    pub fn leave(&self) {
+        let mut life = self.life();
+        let name = Name::new(life.replica.as_bytes()).filter(|_| !life.has_left);
+        life.has_left = true;
+        if let Some(name) = name {
+            let _ = syscall::unlink_unchecked(self.fd(), &name);
+        }
     }
 
     /// Tells whether a replica is alive.
@@ -194,9 +209,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if let Some(name) = Name::new(self.replica().as_bytes()) {
-            let _ = syscall::unlink_unchecked(self.dir.as_fd(), &name);
-        }
+        self.leave();
     }
 }
 
@@ -421,6 +434,9 @@ mod tests {
         assert!(one.keep_alive());
         assert!(other.lives(&one.replica()) && other.dead().is_empty());
         assert!(!one.keep_alive());
+        one.leave();
+        assert!(!one.keep_alive() && !other.lives(&one.replica()));
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 2);
     }
 
     #[test]

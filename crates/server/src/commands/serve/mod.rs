@@ -33,7 +33,7 @@ use crate::operator_files::{self, reason};
 use crate::process_usage::ProcessFigures;
 use crate::settings::{OAuthSettings, RootSettings, Settings, Transport};
 use crate::{
-    histories, open_roots, root_watch, service_manager, shared_directory, signals, stdio,
+    histories, open_roots, recovery, root_watch, service_manager, shared_directory, signals, stdio,
     tool_sets,
 };
 
@@ -61,6 +61,11 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
     }
     opened.project.iter().for_each(GuideProject::warn);
     let shared = SharedParts::new(&settings, &opened, &log)?;
+    let (cluster, admission) = (
+        opened.roots.cluster().cloned(),
+        Arc::clone(&shared.admission),
+    );
+    recovery::start(cluster.as_ref(), &admission);
     let (runtime, hangups) = start_runtime(&settings)?;
     announce(&settings, arguments, &opened);
     let hangups = hangups.zip(Some(log.reopener()));
@@ -69,6 +74,10 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
         serve(&settings, opened, shared, served).await
     });
     runtime.shutdown_timeout(LAST_WORK);
+    if let Some(cluster) = cluster.filter(|_| admission.now().busy().0 == 0) {
+        // What a call that is stuck leaves is for the others to clear up.
+        cluster.leave();
+    }
     ended
 }
 
@@ -76,7 +85,6 @@ pub(crate) fn run(settings: &Settings, arguments: &[String], read_again: ReadAga
 fn tend_histories(roots: &Roots) {
     histories::recover(roots);
     histories::prune_in_background(roots);
-    histories::heed_the_dead(roots);
 }
 
 /// Starts the threads for calls. From now on SIGHUP does not end the process, so this comes before anyone is told that the

@@ -1,9 +1,10 @@
 //! The directory that replicas share: if it cannot protect anything, the server does not start.
 
-use testkit::{Ended, Server, Setup, Transport, Tree, json, names_in};
+use testkit::{Ended, Http, Server, Setup, Transport, Tree, json, names_in};
 
 use crate::harness::machine::{fails, ok};
-use crate::harness::program;
+use crate::harness::message::tool_call;
+use crate::harness::{becomes, program};
 
 const OPEN: [&str; 1] = ["*"];
 
@@ -167,4 +168,75 @@ async fn faults_without_the_shared_account_of_a_quota_nothing_is_added() {
     files.retain(|path| !path.starts_with(".mcp-filesystem"));
     assert_eq!(files, ["f", "h"]);
     server.stop().await;
+}
+
+/// A root that the operator added since the start is cleared up too, before the dead replica is forgotten.
+#[tokio::test]
+async fn faults_what_a_dead_replica_left_in_a_root_that_was_added_later_is_cleared_up() {
+    let (tree, added, state) = (Tree::new(), Tree::new(), Tree::new());
+    let setup = setup(&tree)
+        .set("cluster.state_dir", json!(state.path()))
+        .set("sandbox.landlock", "off");
+    let wire = setup.clone().wire(Transport::Http).await;
+    wire.reconfigure(&setup.root("added", added.path())).await;
+    let left = format!(".mcp-filesystem-1-1-abc-{:032x}.tmp", 7);
+    added.write(&left, "left");
+    state.write(format!("replica-{:016x}", 0xabc), "");
+    let is_forgotten = async || !state.has(format!("replica-{:016x}", 0xabc));
+    assert!(becomes(is_forgotten).await, "{:?}", names_in(state.path()));
+    assert!(!added.has(&left), "{:?}", names_in(added.path()));
+}
+
+/// Appends lines through one replica after the other, each until its answers say that it ends.
+async fn append(replicas: Vec<Http>, client: usize, enough: usize) -> Vec<String> {
+    let (mut at, mut made) = (client, Vec::new());
+    while made.len() < enough {
+        let line = format!("{client}.{}\n", made.len());
+        let arguments =
+            json!({"root": "workspace", "path": "f", "content": line, "mode": "append"});
+        let call = tool_call(made.len() as u64, "write_file", &arguments);
+        let replica = &replicas[at % replicas.len()];
+        let reply = replica.post("/mcp", &[], &call).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_ne!(reply.json()["result"]["isError"], true, "{reply:?}");
+        made.push(line);
+        if reply.header("connection") == Some("close") {
+            at += 1;
+        }
+    }
+    made
+}
+
+#[tokio::test]
+async fn faults_one_of_three_replicas_drains_and_no_call_fails() {
+    let (tree, state) = (Tree::new(), Tree::new());
+    let setup = setup(&tree).set("cluster.state_dir", json!(state.path()));
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        servers.push(setup.clone().start(Transport::Http).await);
+    }
+    let replicas: Vec<Http> = servers.iter().map(|server| server.http().clone()).collect();
+    let clients = (0..6).map(|client| tokio::spawn(append(replicas.clone(), client, 60)));
+    let clients: Vec<_> = clients.collect();
+    let has_begun = async || tree.has("f") && tree.text("f").lines().count() > 30;
+    assert!(becomes(has_begun).await);
+    let ended = servers.remove(0).stop().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let alive = names_in(state.path()).into_iter();
+    let alive = alive.filter(|name| name.starts_with("replica-")).count();
+    assert_eq!(alive, 2, "who ends in order leaves nothing to clear up");
+    let mut made = Vec::new();
+    for client in clients {
+        made.extend(client.await.unwrap());
+    }
+    let text = tree.text("f");
+    let lost: Vec<_> = made
+        .iter()
+        .filter(|line| !text.contains(&***line))
+        .collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    assert_eq!(text.lines().count(), 360);
+    for server in servers {
+        server.stop().await;
+    }
 }
