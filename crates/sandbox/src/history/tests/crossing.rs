@@ -1,5 +1,7 @@
 //! Moves between two roots: one change in both histories, taken back in both or in neither, whenever the process is killed.
 
+mod replicas;
+
 use super::*;
 
 /// What a child process does before it is killed.
