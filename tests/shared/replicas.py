@@ -6,9 +6,20 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+
+
+def end(wrong, left_out):
+    """Ends the program: with 1 if something is wrong, with 2 if something was not tried, unless ALLOW_LEFT_OUT=1 allows that."""
+    if left_out:
+        print(f"left out: {', '.join(left_out)}", flush=True)
+    if wrong:
+        sys.exit(f"failed: {', '.join(wrong)}")
+    if left_out and os.environ.get("ALLOW_LEFT_OUT") != "1":
+        sys.exit(2)
 
 
 def free_port():
@@ -18,14 +29,14 @@ def free_port():
 
 
 class Replica:
-    """One server. `roots` are pairs of a name and a path."""
+    """One server. `roots` are pairs of a name and a path; `history` adds to how that of the first is kept."""
 
-    def __init__(self, program, roots, state_dir=None, quota=None, port=None, timeout=30):
+    def __init__(self, program, roots, state_dir=None, quota=None, port=None, timeout=30, history=None):
         self.program = program
         self.port = port or free_port()
         entries = [{"name": name, "path": path, "allowed_tools": ["*"]} for name, path in roots]
         # Calls of one client go through all replicas, each by another connection.
-        entries[0]["history"] = {"undo_any": True}
+        entries[0]["history"] = {"undo_any": True, **(history or {})}
         if quota:
             entries[0]["quota"] = {"max_bytes": quota}
         config = {
@@ -33,6 +44,7 @@ class Replica:
             "port": self.port,
             "toolsets": ["workspace", "memory"],
             "roots": entries,
+            "durability": "fsync",
             "limits": {"request_timeout": timeout},
             "log": {"level": "error"},
         }
@@ -122,7 +134,7 @@ def in_parallel(count, work, threads=30):
                 return
             try:
                 results[number] = work(number)
-            except OSError as error:
+            except (OSError, http.client.HTTPException) as error:
                 results[number] = error
 
     running = [threading.Thread(target=run) for _ in range(threads)]

@@ -61,6 +61,29 @@ def creations(replicas, mount):
     return wrong
 
 
+#: Names that exFAT cannot hold.
+BAD_NAMES = ["a:b", "a?b", "a|b"]
+
+
+def bad_names(replica):
+    """A name that a file system cannot hold is the caller's mistake, whichever tool meets it; tells what is wrong."""
+    wrong = []
+    call(replica.port, "write_file", {"root": "main", "path": "good", "content": "x"})
+    for name in BAD_NAMES:
+        ends = {"source_root": "main", "source_path": "good", "dest_root": "main", "dest_path": name}
+        tried = [
+            ("write_file", {"root": "main", "path": name, "content": "x"}),
+            ("write_file", {"root": "main", "path": f"{name}/f", "content": "x"}),
+            ("copy", ends),
+            ("move", ends),
+        ]
+        for tool, arguments in tried:
+            body = call(replica.port, tool, arguments)[2]
+            code = (json.loads(body)["result"].get("structuredContent") or {}).get("error", {}).get("code")
+            wrong += [f"{tool} to {name} is {code}"] if code != "invalid_path" else []
+    return wrong
+
+
 def told(port, tool, arguments):
     """The structured reply of a call, or nothing if it failed."""
     status, done, body = call(port, tool, {"root": "main", **arguments})
@@ -191,7 +214,7 @@ def interrupted(program, mounts, look):
     return f"{len(confirmed)} / {lost} / {len(left)}", wrong
 
 
-def trial(program, name, mounts, is_cluster, look=None):
+def trial(program, name, mounts, is_cluster, look=None, refuses_names=False):
     """Puts replicas through everything and prints the row; tells whether something is wrong."""
     cells, wrong, look = [], [], look or mounts[0]
     replicas = replicas_on(program, mounts, is_cluster)
@@ -201,6 +224,7 @@ def trial(program, name, mounts, is_cluster, look=None):
             wrong += [f"{kind} lost {lost} of {confirmed}"] if lost or not confirmed else []
             cells.append(f"{confirmed} / {lost}")
         wrong += creations(replicas, look)
+        wrong += bad_names(replicas[0]) if refuses_names else []
         undone, faults = history(replicas, look) if is_cluster else ("–", [])
         wrong += faults
     finally:
