@@ -21,7 +21,7 @@ CALLS ?= 20000
 # The target of the binary that needs no library.
 STATIC_TARGET ?= $(shell uname -m)-unknown-linux-musl
 
-.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-histories test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-race pictures docker-build static packages test-packages
+.PHONY: help build run test fmt-check lint docs product-features unit corpus test-clients test-admin test-limits test-shared test-histories test-rolling simulate test-exhaustive load fuzz bench bench-quick bench-starve bench-rights bench-micro bench-calls bench-agent bench-cluster bench-race pictures docker-build static packages test-packages
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -91,6 +91,11 @@ test-histories: ## the tests of histories on ext4, XFS, Btrfs, tmpfs, overlayfs,
 test-rolling: ## restarts three replicas behind nginx and haproxy while clients call; fails where a call does (needs both)
 	$(CARGO) build --release --locked --package $(CMD)
 	tests/shared/rolling target/release/$(CMD)
+
+bench-cluster: ## what `cluster` costs an edit and a read on one machine, and what one and three replicas answer; fails if it costs too much
+	$(CARGO) build --release --locked --package $(CMD)
+	tests/shared/cost target/release/$(CMD)
+	tests/shared/throughput target/release/$(CMD)
 
 simulate: ## the model of docs/scale.md: replicas for 10,000 to 1,000,000 agents, with its plots (needs Python; a minute)
 	bench/simulate/simulate.py docs
