@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::slots::{Cluster, has_name, name_hash};
@@ -12,9 +14,6 @@ use crate::quota::Amount;
 use crate::syscall::{self, Errno, HowLocked, SysResult};
 use crate::wanted::is_unwanted;
 
-/// How long a call waits before it tries again to lock what another replica has, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_micros(100);
-const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often a waiting call checks whether its caller gave up.
 const PATIENCE_CHECK: Duration = Duration::from_millis(50);
 
@@ -137,7 +136,7 @@ impl SharedAccount {
     pub(crate) fn lock(&self, waits: Waits) -> SysResult<LockedRecord> {
         let start = Instant::now();
         let turn = Turn::wait(&self.queue, waits, start)?;
-        let file = self.locked_file(waits, start)?;
+        let (file, turn) = self.locked_file(turn, waits, start)?;
         syscall::sync_attributes_unchecked(file.as_fd())?;
         let mut file = File::from(file);
         let mut text = String::new();
@@ -154,18 +153,47 @@ impl SharedAccount {
         })
     }
 
-    /// Opens the record anew for each try: somebody may have removed the file that was there.
-    fn locked_file(&self, waits: Waits, start: Instant) -> SysResult<OwnedFd> {
-        let mut pause = FIRST_PAUSE;
+    /// Opens the record and locks it, anew if somebody has removed the file meanwhile.
+    fn locked_file(
+        &self,
+        mut turn: Turn,
+        waits: Waits,
+        start: Instant,
+    ) -> SysResult<(OwnedFd, Turn)> {
         loop {
-            let file = self.cluster.open_own(&self.name)?;
-            let is_held = syscall::hold_surely_unchecked(file.as_fd(), HowLocked::Exclusive)?;
-            if is_held && has_name(self.cluster.fd(), self.name.as_bytes(), file.as_fd()) {
-                return Ok(file);
+            let mut file = self.cluster.open_own(&self.name)?;
+            if !syscall::hold_surely_unchecked(file.as_fd(), HowLocked::Exclusive)? {
+                (file, turn) = locked_in_turn(file, turn, waits, start)?;
+            }
+            if has_name(self.cluster.fd(), self.name.as_bytes(), file.as_fd()) {
+                return Ok((file, turn));
             }
             waits.check(start)?;
-            std::thread::sleep(pause);
-            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Waits in the kernel's queue, which lets replicas take turns, on a thread of its own, which a call can leave. The thread keeps
+/// the turn of this process: there is one of it at most.
+fn locked_in_turn(
+    file: OwnedFd,
+    turn: Turn,
+    waits: Waits,
+    start: Instant,
+) -> SysResult<(OwnedFd, Turn)> {
+    let (told, locked) = mpsc::channel();
+    let wait = move || {
+        let is_locked = syscall::lock_unchecked(file.as_fd());
+        // Nobody listens if the call was given up: then both are freed here.
+        let _ = told.send(is_locked.map(|()| (file, turn)));
+    };
+    let thread = thread::Builder::new().name("quota-lock".to_owned());
+    thread.spawn(wait).map_err(|_| Errno::AGAIN)?;
+    loop {
+        match locked.recv_timeout(PATIENCE_CHECK) {
+            Ok(locked) => return locked,
+            Err(RecvTimeoutError::Timeout) => waits.check(start)?,
+            Err(RecvTimeoutError::Disconnected) => return Err(Errno::IO),
         }
     }
 }
