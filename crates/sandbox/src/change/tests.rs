@@ -119,6 +119,36 @@ fn a_tree_appears_and_vanishes_whole_and_is_hidden_in_between() {
     assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
 }
 
+/// How many threads of this process have this name.
+fn threads_named(name: &str) -> usize {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|own| own.trim_end() == name).count()
+}
+
+#[test]
+fn trees_that_are_removed_later_are_removed_by_one_thread() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = Root::open(temp.path()).unwrap();
+    let top = locate(&root, "").unwrap().open_dir().unwrap();
+    let change = Change::begin(Durability::Fast);
+    for number in 0..200 {
+        let tree = change.stage_tree(&top, &name(&format!("{number}")), 0o755);
+        let tree = tree.unwrap();
+        let file = change.stage_in(tree.top(), &name("file"), OnExisting::Fail);
+        file.unwrap().commit().unwrap();
+        if let Err(tree) = tree.discard_later() {
+            // So many wait by now.
+            tree.discard(&|| false).unwrap();
+        }
+        assert!(threads_named("take-back") <= 1);
+    }
+    let is_empty = || fs::read_dir(temp.path()).unwrap().count() == 0;
+    let looks = (0..10_000).take_while(|_| !is_empty());
+    looks.for_each(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
+    assert!(is_empty());
+}
+
 #[test]
 fn a_tree_of_a_process_that_is_gone_is_swept() {
     let temp = tempfile::tempdir().unwrap();
