@@ -27,7 +27,7 @@ const SMALL_BESIDE_OTHERS_PER_CORE: usize = 4;
 const SMALL_BESIDE_OTHERS_MIN: usize = 8;
 /// How long after another client's call a client counts as one of several. An agent thinks for some seconds between its calls,
 /// and its next one must not find a hundred calls of another client before it.
-const COMPANY: Duration = Duration::from_mins(1);
+const COMPANY: Duration = Duration::from_secs(60);
 
 /// The client of a call and the roots it works in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -170,6 +170,10 @@ enum Keeps {
     Sending,
 }
 
+fn greeting() -> String {
+    with_body("", &initialize(&json!({})))
+}
+
 async fn keep(from: [u8; 4], to: SocketAddr, how: Keeps) -> TcpStream {
     let mut stream = connect(from, to).await;
     match how {
@@ -177,8 +181,7 @@ async fn keep(from: [u8; 4], to: SocketAddr, how: Keeps) -> TcpStream {
             assert_eq!(status(&ask(&mut stream, &call("")).await), Some(200));
         }
         Keeps::Listening => {
-            let hello = with_body("", &initialize(&json!({})));
-            let greeting = ask(&mut stream, &hello).await;
+            let greeting = ask(&mut stream, &greeting()).await;
             let lines = greeting.lines();
             let mut sessions = lines.filter(|line| line.starts_with("mcp-session-id:"));
             let session = sessions.next().expect("a session");
@@ -213,9 +216,13 @@ fn is_open(stream: &TcpStream) -> bool {
 async fn two_addresses_that_hold_all_connections_make_room_for_a_third() {
     for how in [Keeps::Idle, Keeps::Listening, Keeps::Sending] {
         let tree = Tree::new();
+        let (sessions, knock) = match how {
+            Keeps::Listening => ("on", greeting()),
+            Keeps::Idle | Keeps::Sending => ("off", call("")),
+        };
         let setup = limited(Workspace::setup(&tree), 8)
             .set("server.max_connections_per_address", 4)
-            .set("server.sessions", "on");
+            .set("server.sessions", sessions);
         let wire = setup.wire(Transport::Http).await;
         let address = wire.http().address();
         let mut held = Vec::new();
@@ -223,7 +230,7 @@ async fn two_addresses_that_hold_all_connections_make_room_for_a_third() {
             held.push(keep(from, address, how).await);
         }
         let mut third = connect(THIRD, address).await;
-        let answer = ask(&mut third, &call("")).await;
+        let answer = ask(&mut third, &knock).await;
         assert_eq!(status(&answer), Some(200), "{how:?}: {answer}");
         let open = async || held.iter().filter(|stream| is_open(stream)).count();
         let one_left = becomes(async || open().await == 7).await;

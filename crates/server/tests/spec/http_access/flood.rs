@@ -113,6 +113,7 @@ async fn a_flood_of_small_calls_does_not_go_before_those_of_another_client() {
             "a victim that calls {pace} beside {CONNECTIONS} connections: {middle} replies of the attacker go before one \
              of its own, {worst} at most"
         ));
-        assert!(middle <= CONNECTIONS, "{counts:?}");
+        // Of its calls under way, one on each connection, at most a quarter goes first.
+        assert!(middle <= CONNECTIONS / 4, "{counts:?}");
     }
 }
