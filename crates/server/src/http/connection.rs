@@ -125,10 +125,23 @@ async fn answer(
     }
 }
 
-/// Waits until a connection has taken too long to leave. The end of the process alone has a patience of its own.
-async fn overstays(slot: &ConnectionSlot) {
-    slot.asked_to_leave().await;
-    tokio::time::sleep(LEAVES_WITHIN).await;
+/// Serves the last request of a connection. One that makes room for others has a few seconds for it; the end of the process
+/// has a patience of its own.
+async fn ended_in_time(
+    serving: impl Future<Output = hyper::Result<()>>,
+    slot: &ConnectionSlot,
+) -> hyper::Result<()> {
+    let overstays = async {
+        slot.asked_to_leave().await;
+        tokio::time::sleep(LEAVES_WITHIN).await;
+    };
+    tokio::select! {
+        ended = serving => ended,
+        () = overstays => {
+            tracing::debug!("a busy connection made room for another");
+            Ok(())
+        }
+    }
 }
 
 /// Waits until the process ends, or others need the place.
@@ -199,12 +212,7 @@ async fn converse<S>(
         ended = serving.as_mut() => ended,
         () = asked_to_end(&shutdown, &own_slot) => {
             serving.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = serving => ended,
-                () = overstays(&own_slot) => {
-                    return tracing::debug!(%address, "a busy connection made room for another");
-                }
-            }
+            ended_in_time(serving, &own_slot).await
         }
         () = RemoteClient::stays_silent(&own_slot, greeted_by) => {
             return tracing::debug!(%address, "a new connection sent no request in time");
