@@ -268,3 +268,26 @@ impl fmt::Write for Capped {
         Err(fmt::Error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_they_are_elsewhere() {
+        let moments = [
+            1_785_240_000_000,
+            1_785_240_000_007,
+            1_785_240_000_999,
+            1_785_240_001_000,
+            1_785_240_000_050,
+            -1,
+        ];
+        for milliseconds in moments {
+            let moment = jiff::Timestamp::from_millisecond(milliseconds).unwrap();
+            let mut line = Vec::new();
+            push_time(moment, &mut line);
+            assert_eq!(String::from_utf8(line).unwrap(), format!("{moment:.3}"));
+        }
+    }
+}

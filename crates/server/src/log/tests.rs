@@ -42,6 +42,24 @@ fn a_line_is_one_flat_object() {
 }
 
 #[test]
+fn arguments_are_json_in_json_and_text_in_text() {
+    let arguments = br#"{"path":"a\"b"}"#.as_slice();
+    for (format, wanted) in [
+        (LineFormat::Json, r#","arguments":{"path":"a\"b"}}"#),
+        (LineFormat::Text, r#" arguments="{\"path\":\"a\\\"b\"}""#),
+    ] {
+        let log = logged(format, LogLevel::Info, || tracing::info!(arguments, "call"));
+        assert!(log.trim_end().ends_with(wanted), "{log}");
+        // Text of this name is no object.
+        let text = "{";
+        let log = logged(format, LogLevel::Info, || {
+            tracing::info!(arguments = text, "call")
+        });
+        assert!(log.contains(r#""{""#), "{log}");
+    }
+}
+
+#[test]
 fn no_value_can_forge_a_line_or_flood_the_log() {
     for format in [LineFormat::Json, LineFormat::Text] {
         let log = logged(format, LogLevel::Info, || {
