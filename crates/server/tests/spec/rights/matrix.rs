@@ -155,7 +155,8 @@ impl<'scene> Round<'scene> {
 
     async fn calls(&mut self, tool: &Listed, path: &str) -> Vec<Value> {
         self.made += 1;
-        let free = format!("open/sub/free-{}", self.made);
+        let end = if self.client == MARKDOWN { ".md" } else { "" };
+        let free = format!("open/sub/free-{}{end}", self.made);
         let host = self.scene.ground.trees[self.root]
             .path()
             .display()

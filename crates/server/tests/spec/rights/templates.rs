@@ -2,6 +2,8 @@
 
 use testkit::{Value, json};
 
+use super::ground::ROOTS;
+
 /// Where a call goes.
 pub(super) struct At<'place> {
     /// The root's name.
@@ -47,6 +49,8 @@ fn workspace(tool: &str, at: &At<'_>) -> Option<Vec<Value>> {
         arguments
     };
     let pair = |from: &str, to: &str| json!({"source_root": root, "source_path": from, "dest_root": root, "dest_path": to});
+    let number = ROOTS.iter().position(|name| name == root);
+    let number = number.unwrap_or_default();
     let patch = format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{NEARLY}\n+new\n");
     Some(match tool {
         "list_roots" => vec![json!({})],
@@ -71,7 +75,7 @@ fn workspace(tool: &str, at: &At<'_>) -> Option<Vec<Value>> {
         "patch_file" => vec![
             here(json!({"patch": patch})),
             json!({"root": root, "patch": patch}),
-            here(json!({"patch": "@@\n-plain text of root 0\n+plain words of root 0\n"})),
+            here(json!({"patch": format!("@@\n-plain text of root {number}\n+plain words\n")})),
         ],
         "hash_file" => vec![here(json!({"algorithm": "sha256"}))],
         "copy" | "move" => vec![pair(path, free), pair(FILE, path)],
