@@ -384,13 +384,19 @@ impl Undoing<'_> {
         self.require_nothing(&spot, path)?;
         let entry = self.entry(&spot);
         let part = || Part::new(PartKind::MakeDir, path.to_owned());
-        let made = self.change.noted(self.root.observers(), part, || {
+        let make = || {
             syscall::make_dir_unchecked(entry.0, entry.1, 0o777)?;
             let Some(old) = old else { return Ok(()) };
             let dir = syscall::open_dir_unchecked(entry.0, entry.1)?;
             syscall::set_mode_unchecked(dir.as_fd(), old.mode & 0o777)
+        };
+        let observers = self.root.observers();
+        let amount = || Ok(Amount::ENTRY);
+        let made = observers.put(entry, &|| path.to_owned(), amount, None, || {
+            self.change.noted(observers, part, make)
         });
-        made.map_err(|errno| failed(path, errno))
+        made.map_err(|error| refused(path, error))?
+            .map_err(|errno| failed(path, errno))
     }
 
     /// The object of a part, which has to be there if the part has one.

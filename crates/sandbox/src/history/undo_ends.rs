@@ -10,10 +10,11 @@ use super::record::{Part, PartKind, Stamp, Tail};
 use super::store::errno_of;
 use super::tail::tail_of;
 use super::undo::Undoing;
-use super::undo_fault::{InPlace, UndoFault, conflict, failed, gone, missing};
+use super::undo_fault::{InPlace, UndoFault, conflict, failed, gone, missing, refused};
 use super::{History, Store};
 use crate::change::Change;
 use crate::metadata::Metadata;
+use crate::quota::Amount;
 use crate::syscall::{self, Errno, Purpose, SysResult};
 
 impl Undoing<'_> {
@@ -40,7 +41,9 @@ impl Undoing<'_> {
                 self.change.sync_file(file.as_fd())
             },
         );
-        cut.map_err(|errno| failed(path, errno))
+        cut.map_err(|errno| failed(path, errno))?;
+        self.root.observers().moved_away(bytes_of(tail));
+        Ok(())
     }
 
     /// Adds again what was cut off.
@@ -61,13 +64,28 @@ impl Undoing<'_> {
             tail: Some(tail_of(tail.at, &added)),
             ..Part::new(PartKind::Append, path.to_owned())
         };
-        let appended = self.change.noted(self.root.observers(), again, || {
+        let observers = self.root.observers();
+        let room = observers.reserve(bytes_of(tail), path);
+        let room = room.map_err(|error| refused(path, error))?;
+        // Room is not made here: what the undo still needs is not known.
+        syscall::reserve_unchecked(file.as_fd(), tail.at, tail.length)
+            .map_err(|errno| failed(path, errno))?;
+        let appended = self.change.noted(observers, again, || {
             let written = file.write_all_at(&added, tail.at);
-            written.map_err(|error| errno_of(&error))?;
-            set_modified(&file, part.old.as_ref())?;
-            self.change.sync_file(file.as_fd())
+            let written = written.map_err(|error| errno_of(&error));
+            written
+                .and_then(|()| set_modified(&file, part.old.as_ref()))
+                .and_then(|()| self.change.sync_file(file.as_fd()))
+                .inspect_err(|_| {
+                    // Recorded as not done, so nothing of it may stay.
+                    let _ = file.set_len(tail.at);
+                })
         });
-        appended.map_err(|errno| failed(path, errno))
+        appended.map_err(|errno| failed(path, errno))?;
+        if let Some(room) = room {
+            room.settle(bytes_of(tail));
+        }
+        Ok(())
     }
 
     fn open_appended(&self, part: &Part, size: u64) -> Result<(File, Metadata), UndoFault> {
@@ -82,6 +100,14 @@ impl Undoing<'_> {
         let file = syscall::open_content_unchecked(dir, name, Purpose::Edit);
         let file = File::from(file.map_err(|errno| failed(path, errno))?);
         Ok((file, there))
+    }
+}
+
+/// What a tail takes of a quota.
+fn bytes_of(tail: &Tail) -> Amount {
+    Amount {
+        bytes: tail.length,
+        files: 0,
     }
 }
 
@@ -120,21 +146,22 @@ impl Change {
             &slot.object,
             0o600,
         )?);
+        let clear = || {
+            let _ = syscall::unlink_unchecked(store.objects(), &slot.object);
+        };
         let kept = (&object).write_all(added);
         let kept = kept.map_err(|error| errno_of(&error));
         kept.and_then(|()| self.sync_file(object.as_fd()))
-            .inspect_err(|_| {
-                let _ = syscall::unlink_unchecked(store.objects(), &slot.object);
-            })?;
+            .inspect_err(|_| clear())?;
         let part = Part {
             old: Some(Stamp::of(there)),
             object: Some(slot.object.shown().into_owned()),
             tail: Some(tail.clone()),
             ..Part::new(PartKind::Cut, path.to_owned())
         };
-        let index = self
-            .recorder()
-            .write(&slot, part, self.is_last_part(), self.durability())?;
-        cut().inspect_err(|_| self.recorder().fail(&slot, index))
+        let recorder = self.recorder();
+        let written = recorder.write(&slot, part, self.is_last_part(), self.durability());
+        let index = written.inspect_err(|_| clear())?;
+        cut().inspect_err(|_| recorder.fail(&slot, index))
     }
 }

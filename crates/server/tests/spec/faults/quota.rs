@@ -262,3 +262,34 @@ async fn quota_counts_all_of_a_tree_that_an_undo_brings_back_or_takes_away() {
     })
     .await;
 }
+
+/// What an undo cuts off a file makes room, and what it adds again needs room.
+#[tokio::test]
+async fn quota_counts_the_end_of_a_file_that_an_undo_cuts_off_or_adds_again() {
+    over_both(async |transport| {
+        let tree = Tree::new().file("log", "1234567890");
+        let setup = limited(&tree, json!({"max_bytes": 100}));
+        let write = |bytes: usize| json!({"path": "new", "content": "z".repeat(bytes)});
+        let append = json!({"path": "log", "content": "y".repeat(60), "mode": "append"});
+        let server = setup.clone().start(transport).await;
+        let appended = ok(&server, "write_file", append).await;
+        let arguments = json!({"root": "workspace", "change": appended["change"]});
+        let undone = ok(&server, "undo", arguments).await;
+        // What was cut off made room at once.
+        ok(&server, "write_file", write(90)).await;
+        ok(&server, "write_file", write(60)).await;
+        drop(server);
+        let server = setup.start(transport).await;
+        ok(&server, "write_file", write(50)).await;
+        let redo = json!({"root": "workspace", "change": undone["change"]});
+        let error = fails(&server, "disk_full", "undo", redo.clone()).await;
+        assert_eq!(error["details"]["quota"], "max_bytes");
+        assert_eq!(held(&tree).0, 60);
+        ok(&server, "write_file", write(30)).await;
+        ok(&server, "undo", redo).await;
+        assert_eq!(held(&tree).0, 100);
+        let more = json!({"path": "more", "content": "m"});
+        fails(&server, "disk_full", "write_file", more).await;
+    })
+    .await;
+}
