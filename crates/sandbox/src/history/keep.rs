@@ -5,23 +5,19 @@
 //! link keeps the old file. A copy keeps it if the file system has no hard links or the file
 //! already has several.
 
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::record::{Part, PartKind, Stamp};
 use super::recorder::PartSlot;
 use super::stamp::{stamp_at, stamp_of};
 use super::{History, Store, is_unmovable};
-use crate::attributes;
 use crate::change::{Change, EntryRef, Observers, OnExisting, rename_entry};
 use crate::leftovers;
 use crate::metadata::{FileKind, Metadata};
 use crate::name::Name;
-use crate::syscall::{self, Errno, Purpose, SysResult};
+use crate::syscall::{self, Errno, SysResult};
 use std::sync::Arc;
 
-/// The largest file that is copied to be kept.
-const COPIED_MAX: u64 = 64 * 1024 * 1024;
 /// How often a change is tried again whose place another program changes at the same time.
 const TRIES: usize = 16;
 
@@ -140,7 +136,7 @@ impl Way {
 
 /// A part that is about to happen.
 pub(super) struct Keeping<'a> {
-    change: &'a Change,
+    pub(super) change: &'a Change,
     pub(super) store: &'a Store,
     slot: PartSlot,
 }
@@ -191,50 +187,6 @@ impl<'a> Keeping<'a> {
             written => written,
         }
     }
-
-    /// Keeps a copy of an entry; tells whether it could be kept.
-    fn copy(&self, entry: EntryRef<'_>, old: &Metadata) -> SysResult<bool> {
-        match old.kind {
-            FileKind::File if old.size <= COPIED_MAX => self.copy_file(entry),
-            FileKind::Symlink => {
-                let text = syscall::read_link_at_unchecked(entry.0, entry.1)?;
-                let (objects, object) = self.object();
-                syscall::make_link_unchecked(objects, object, &text).map(|()| true)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    fn copy_file(&self, entry: EntryRef<'_>) -> SysResult<bool> {
-        let old = match syscall::open_content_unchecked(entry.0, entry.1, Purpose::Read) {
-            // A file that may not be read cannot be copied.
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(false),
-            opened => File::from(opened?),
-        };
-        let metadata = syscall::stat_unchecked(old.as_fd())?;
-        let (objects, object) = self.object();
-        let new = File::from(syscall::create_unchecked(objects, object, 0o600)?);
-        let copied = copy_content(&old, &new).and_then(|()| {
-            let mode = attributes::inherit(&old, &new, &metadata);
-            syscall::set_mode_unchecked(new.as_fd(), mode)?;
-            syscall::set_times_unchecked(new.as_fd(), metadata.accessed, metadata.modified)?;
-            self.change.sync_file(new.as_fd())
-        });
-        if copied.is_err() {
-            let _ = syscall::unlink_unchecked(objects, object);
-        }
-        copied.map(|()| true)
-    }
-}
-
-fn copy_content(from: &File, to: &File) -> SysResult<()> {
-    if syscall::clone_unchecked(from.as_fd(), to.as_fd()).is_ok() {
-        return Ok(());
-    }
-    let copied = std::io::copy(&mut &*from, &mut &*to);
-    copied
-        .map(drop)
-        .map_err(|error| super::store::errno_of(&error))
 }
 
 impl Change {
@@ -382,21 +334,25 @@ impl Change {
         };
         let is_over_dir = old.is_some_and(|old| old.is_directory() && new.is_directory());
         let has_object = kept && old.is_some_and(|old| is_over_dir || !old.is_directory());
+        let copy = match &old {
+            Some(old) => keeping.copy_of(old, kept && !old.is_directory())?,
+            None => None,
+        };
         let part = Part {
             to: Some(to_path),
             old: old.as_ref().map(Stamp::of),
             new: Some(Stamp::of(&new)),
             object: has_object.then(|| keeping.object_name()).flatten(),
+            copy,
             lost: !kept,
             ..Part::new(PartKind::Move, path)
         };
         if is_over_dir {
             return keeping.perform(part, || keeping.move_over_dir(to, plain));
         }
-        keeping.perform(part, plain).inspect_err(|_| {
-            let (objects, object) = keeping.object();
-            let _ = syscall::unlink_unchecked(objects, object);
-        })
+        keeping
+            .perform(part, plain)
+            .inspect_err(|_| keeping.clear())
     }
 
     /// Records a part that keeps nothing, and makes it happen.
@@ -471,11 +427,13 @@ impl Keeping<'_> {
             Way::Link => syscall::link_unchecked(target, self.object()).map(|()| true)?,
             Way::Copy => self.copy(target, old)?,
         };
+        let copy = self.copy_of(old, kept && way == Way::Copy)?;
         let is_mounted = way == Way::Copy && syscall::is_mount_point_unchecked(target.0, target.1)?;
         let part = Part {
             old: Some(Stamp::of(old)),
             new: Some(incoming.stamp()?),
             object: kept.then(|| self.object_name()).flatten(),
+            copy,
             source: incoming.source(),
             // What is rewritten in place has no second file to go back to.
             lost: !kept || is_mounted,
@@ -484,10 +442,8 @@ impl Keeping<'_> {
         if way == Way::Itself {
             return self.perform(part, || self.exchange(incoming, target));
         }
-        self.perform(part, || plain(incoming)).inspect_err(|_| {
-            let (objects, object) = self.object();
-            let _ = syscall::unlink_unchecked(objects, object);
-        })
+        self.perform(part, || plain(incoming))
+            .inspect_err(|_| self.clear())
     }
 
     /// Lets what is new and what is there change places, so that the object is what was there.
@@ -508,9 +464,11 @@ impl Keeping<'_> {
         plain: &dyn Fn() -> SysResult<()>,
     ) -> SysResult<()> {
         let kept = way == Way::Itself || self.copy(target, old)?;
+        let copy = self.copy_of(old, kept && way == Way::Copy)?;
         let part = Part {
             old: Some(Stamp::of(old)),
             object: kept.then(|| self.object_name()).flatten(),
+            copy,
             lost: !kept,
             ..Part::new(PartKind::Remove, path)
         };
@@ -519,7 +477,12 @@ impl Keeping<'_> {
                 rename_entry(target, self.object(), OnExisting::Fail, old.kind)
             });
         }
-        self.perform(part, plain)
+        self.perform(part, plain).inspect_err(|_| self.clear())
+    }
+
+    /// Removes a copy of what stays.
+    fn clear(&self) {
+        let _ = syscall::unlink_unchecked(self.object().0, self.object().1);
     }
 
     /// A directory that was filled at the last moment gets its name back.

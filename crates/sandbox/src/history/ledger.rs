@@ -192,6 +192,13 @@ impl Ledger<'_> {
             .map(|(number, undoes)| (*number, undoes.as_slice()))
     }
 
+    /// The changes of which at least a part was reverted or did not happen, in order.
+    pub(super) fn reverted(&self) -> impl Iterator<Item = ListedChange<'_>> {
+        self.written_after(0).filter(|change| {
+            change.end() == Some(End::Void) || self.index.is_failing(change.number())
+        })
+    }
+
     /// Tells whether a change took place, as far as known.
     fn is_made(&self, number: u64) -> bool {
         match self.index.end(number) {

@@ -12,6 +12,7 @@ mod forget;
 mod index;
 mod journal;
 mod keep;
+mod kept_copy;
 mod ledger;
 mod lines;
 mod past;

@@ -125,6 +125,9 @@ pub struct Part {
     /// The object that holds what was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<String>,
+    /// What the object is, if it is a copy: what comes back is another file then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) copy: Option<Stamp>,
     /// The object that the new content is taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
@@ -149,6 +152,7 @@ impl Part {
             old: None,
             new: None,
             object: None,
+            copy: None,
             source: None,
             lost: false,
             tail: None,

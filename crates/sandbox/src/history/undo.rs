@@ -113,8 +113,8 @@ pub(super) fn judge_part(root: &Root, part: &Part, needed: &[Right]) -> Result<(
 
 /// What was kept as a copy is another file when it comes back: each pair is what was there and what stands for it since.
 fn copies(ledger: &Ledger<'_>) -> Vec<(Stamp, Stamp)> {
-    let mut copies = Vec::new();
-    // Only what takes changes back brings back what was kept.
+    let mut copies = reverted_copies(ledger);
+    // Of what happened, only what takes changes back brings back what was kept.
     for (number, _) in ledger.undoing() {
         let Some(record) = ledger.get(number) else {
             continue;
@@ -124,8 +124,22 @@ fn copies(ledger: &Ledger<'_>) -> Vec<(Stamp, Stamp)> {
             .filter_map(|part| part.source.as_deref().zip(part.new));
         for (source, new) in came_back {
             let old = kept_as(ledger, source).filter(|old| old.inode != new.inode);
-            copies.extend(old.map(|old| (old, new)));
+            copies.extend(old.map(|old| (number, old, new)));
         }
+    }
+    // A copy may have been copied later.
+    copies.sort_by_key(|(number, ..)| *number);
+    copies.into_iter().map(|(_, old, new)| (old, new)).collect()
+}
+
+/// What was put in the place of what a failed or killed change had replaced; each with the number of that change.
+fn reverted_copies(ledger: &Ledger<'_>) -> Vec<(u64, Stamp, Stamp)> {
+    let mut copies = Vec::new();
+    for change in ledger.reverted() {
+        let parts = change.record().map(|record| record.parts);
+        let pairs = parts.iter().flatten();
+        let pairs = pairs.filter_map(|part| part.old.zip(part.copy));
+        copies.extend(pairs.map(|(old, copy)| (change.number(), old, copy)));
     }
     copies
 }

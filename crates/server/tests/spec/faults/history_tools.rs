@@ -439,6 +439,41 @@ async fn history_an_undo_that_failed_works_later() {
     }
 }
 
+/// Of files with other names copies are kept: a failed undo brings those back, and they are known as what they stand for.
+#[tokio::test]
+async fn history_an_undo_of_files_with_other_names_that_failed_works_later() {
+    for fixed in ["x", "y"] {
+        let tree = Tree::new().file("x/a", "old\n").file("y/b", "old\n");
+        let outside = Tree::new();
+        let server = setup(&tree).start(Transport::Stdio).await;
+        let files = json!({"files": [write("x/a", "new\n"), write("y/b", "new\n")]});
+        let change = changed(&server, "write_file", files).await;
+        for (name, path) in [("a", "x/a"), ("b", "y/b")] {
+            std::fs::hard_link(tree.join(path), outside.join(name)).expect("a second name");
+        }
+        let flag = |word: &str| {
+            let mut command = std::process::Command::new("chattr");
+            succeeds(command.arg(word).arg(tree.join(fixed)))
+        };
+        if !flag("+i") {
+            return left_out("directories cannot be made immutable here");
+        }
+        let undo = json!({"change": change});
+        let outcome = server.call("undo", undo.clone()).await;
+        let texts = [tree.text("x/a"), tree.text("y/b")];
+        assert!(flag("-i"));
+        outcome.error();
+        assert_eq!(texts, ["new\n", "new\n"], "{fixed}");
+        let undone = changed(&server, "undo", undo).await;
+        assert_eq!([tree.text("x/a"), tree.text("y/b")], ["old\n", "old\n"]);
+        changed(&server, "undo", json!({"change": undone})).await;
+        changed(&server, "undo", json!({"to": change})).await;
+        assert_eq!([tree.text("x/a"), tree.text("y/b")], ["old\n", "old\n"]);
+        assert_eq!([outside.text("a"), outside.text("b")], ["new\n", "new\n"]);
+        server.stop().await;
+    }
+}
+
 /// What a change replaced is told also after it came back.
 #[tokio::test]
 async fn history_what_came_back_is_told_as_it_was() {
