@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::{Setup, Transport, Tree, Value, json, over_both};
 
-use crate::harness::machine::{Chance, confirmed, ok, share};
+use crate::harness::machine::{Chance, Killed, answered, ok, share};
 use crate::harness::program;
 
 /// How often a call that changes several files is killed.
@@ -256,6 +256,7 @@ async fn history_verify_names_an_altered_line() {
 async fn history_a_kill_during_edits_of_several_files_is_all_or_nothing() {
     let tree = Tree::new();
     let mut chance = Chance::new(7);
+    let mut killed = Killed::default();
     for round in 0..share(KILLS) {
         let (old, new) = (format!("old {round}\n"), format!("new {round}\n"));
         for name in ["a", "b", "c", "d"] {
@@ -268,10 +269,10 @@ async fn history_a_kill_during_edits_of_several_files_is_all_or_nothing() {
             .map(|name| json!({"path": name, "content": new}))
             .collect();
         let arguments = json!({"root": "workspace", "files": files});
-        let call = tokio::spawn(async move { confirmed(&client, "write_file", arguments).await });
+        let call = tokio::spawn(async move { answered(&client, "write_file", arguments).await });
         tokio::time::sleep(Duration::from_micros(chance.below(LATEST))).await;
         server.kill().await;
-        call.abort();
+        let answer = Killed::ended(call).await;
         // The next start settles it before the first call.
         let server = setup(&tree).start(Transport::Stdio).await;
         let found: Vec<String> = ["a", "b", "c", "d"].map(|name| tree.text(name)).to_vec();
@@ -279,8 +280,10 @@ async fn history_a_kill_during_edits_of_several_files_is_all_or_nothing() {
             found.iter().all(|text| *text == old) || found.iter().all(|text| *text == new),
             "round {round}: {found:?}"
         );
+        killed.count(answer.as_ref(), found.iter().all(|text| *text == new));
         server.kill().await;
     }
+    killed.tell("edits of several files");
     let (code, stdout, stderr) = run(&tree, &["history", "verify"]).await;
     assert_eq!(code, Some(0), "{stdout}{stderr}");
 }

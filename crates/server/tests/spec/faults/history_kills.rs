@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
-use crate::harness::machine::{Chance, confirmed, ok, share};
+use crate::harness::machine::{Chance, Killed, answered, ok, share};
 use crate::harness::program;
 
 /// How often each kind of work is killed: a thousand times in all.
@@ -14,7 +14,7 @@ const LATEST: u64 = 30_000;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 fn setup(tree: &Tree) -> Setup {
-    let keys = json!({"allowed_tools": ["*"], "history": {"place": "root"}});
+    let keys = json!({"allowed_tools": ["*"], "history": {"place": "root", "undo_any": true}});
     program().root_with("workspace", tree.path(), keys)
 }
 
@@ -25,21 +25,22 @@ fn files(tree: &Tree) -> Vec<(String, String)> {
     all
 }
 
-/// Begins a call, kills the server after a while, and starts it again: that settles what was unfinished.
+/// Begins a call, kills the server after a while, and starts it again: that settles what was unfinished. Returns what was
+/// answered too, if the call was confirmed.
 async fn killed_during(
     tree: &Tree,
     server: Server,
     chance: &mut Chance,
     (tool, arguments): (&'static str, Value),
-) -> Server {
+) -> (Server, Option<Value>) {
     let client = server.client().clone();
     let mut arguments = arguments;
     arguments["root"] = json!("workspace");
-    let call = tokio::spawn(async move { confirmed(&client, tool, arguments).await });
+    let call = tokio::spawn(async move { answered(&client, tool, arguments).await });
     tokio::time::sleep(Duration::from_micros(chance.below(LATEST))).await;
     server.kill().await;
-    call.abort();
-    setup(tree).start(Transport::Stdio).await
+    let answer = Killed::ended(call).await;
+    (setup(tree).start(Transport::Stdio).await, answer)
 }
 
 async fn verified(tree: &Tree) {
@@ -51,6 +52,7 @@ async fn verified(tree: &Tree) {
 #[tokio::test]
 async fn history_a_kill_during_undo_is_all_or_nothing() {
     let mut chance = Chance::new(11);
+    let mut killed = Killed::default();
     let tree = Tree::new();
     for round in 0..share(KILLS) {
         let old = format!("old {round}\n");
@@ -62,18 +64,20 @@ async fn history_a_kill_during_undo_is_all_or_nothing() {
         let change = reply["change"].as_str().expect("a change").to_owned();
         let after = files(&tree);
         let undo = ("undo", json!({"change": change}));
-        let server = killed_during(&tree, server, &mut chance, undo).await;
+        let (server, answer) = killed_during(&tree, server, &mut chance, undo).await;
         let found = files(&tree);
         assert!(
             found == before || found == after,
             "round {round}: {found:?}"
         );
+        killed.count(answer.as_ref(), found == before);
         if found == after {
             ok(&server, "undo", json!({"change": change})).await;
             assert_eq!(files(&tree), before, "round {round}");
         }
         server.kill().await;
     }
+    killed.tell("undo of several files");
     verified(&tree).await;
 }
 
@@ -81,6 +85,7 @@ async fn history_a_kill_during_undo_is_all_or_nothing() {
 #[tokio::test]
 async fn history_a_kill_during_a_move_of_a_tree_is_all_or_nothing() {
     let mut chance = Chance::new(13);
+    let mut killed = Killed::default();
     let tree = Tree::new();
     for number in 0..40 {
         tree.write(
@@ -98,7 +103,7 @@ async fn history_a_kill_during_a_move_of_a_tree_is_all_or_nothing() {
     for round in 0..share(KILLS) {
         let server = setup(&tree).start(Transport::Stdio).await;
         let arguments = json!({"source_root": "workspace", "source_path": from, "dest_root": "workspace", "dest_path": to});
-        let server = killed_during(&tree, server, &mut chance, ("move", arguments)).await;
+        let (server, answer) = killed_during(&tree, server, &mut chance, ("move", arguments)).await;
         let found = [content(&format!("{from}/")), content(&format!("{to}/"))];
         let is_moved = found[0].is_empty();
         assert_eq!(found[usize::from(is_moved)], whole, "round {round}");
@@ -106,11 +111,13 @@ async fn history_a_kill_during_a_move_of_a_tree_is_all_or_nothing() {
             found[usize::from(!is_moved)].is_empty(),
             "round {round}: {found:?}"
         );
+        killed.count(answer.as_ref(), is_moved);
         if is_moved {
             std::mem::swap(&mut from, &mut to);
         }
         server.kill().await;
     }
+    killed.tell("move of a tree");
     verified(&tree).await;
 }
 
@@ -118,6 +125,7 @@ async fn history_a_kill_during_a_move_of_a_tree_is_all_or_nothing() {
 #[tokio::test]
 async fn history_a_kill_during_removal_and_pruning_loses_nothing_that_is_kept() {
     let mut chance = Chance::new(17);
+    let mut killed = Killed::default();
     let tree = Tree::new();
     let small = || {
         let history = json!({"place": "root", "max_changes": 6});
@@ -137,8 +145,9 @@ async fn history_a_kill_during_removal_and_pruning_loses_nothing_that_is_kept() 
             names.push(reply["change"].as_str().expect("a change").to_owned());
         }
         let remove = ("remove_folder", json!({"path": "tree"}));
-        let server = killed_during(&tree, server, &mut chance, remove).await;
+        let (server, answer) = killed_during(&tree, server, &mut chance, remove).await;
         server.kill().await;
+        killed.count(answer.as_ref(), !tree.has("tree"));
         // What the operator's command prunes is what the server would.
         let prune = small().arguments(["history", "prune"]).run();
         let wait = Duration::from_micros(chance.below(LATEST));
@@ -156,6 +165,7 @@ async fn history_a_kill_during_removal_and_pruning_loses_nothing_that_is_kept() 
         assert_eq!(found, before, "round {round}");
         server.kill().await;
     }
+    killed.tell("removal of a tree");
     verified(&tree).await;
 }
 
@@ -163,6 +173,7 @@ async fn history_a_kill_during_removal_and_pruning_loses_nothing_that_is_kept() 
 #[tokio::test]
 async fn history_an_append_is_whole_or_cut_off_after_a_kill() {
     let mut chance = Chance::new(19);
+    let mut killed = Killed::default();
     let tree = Tree::new();
     let piece = "0123456789abcdef\n".repeat(400_000);
     let mut expected = String::from("begin\n");
@@ -170,7 +181,8 @@ async fn history_an_append_is_whole_or_cut_off_after_a_kill() {
     for round in 0..share(KILLS) {
         let server = setup(&tree).start(Transport::Stdio).await;
         let arguments = json!({"path": "log", "content": piece, "mode": "append"});
-        let server = killed_during(&tree, server, &mut chance, ("write_file", arguments)).await;
+        let (server, answer) =
+            killed_during(&tree, server, &mut chance, ("write_file", arguments)).await;
         let found = tree.text("log");
         let with = expected.clone() + &piece;
         assert!(
@@ -179,6 +191,7 @@ async fn history_an_append_is_whole_or_cut_off_after_a_kill() {
             found.len(),
             expected.len()
         );
+        killed.count(answer.as_ref(), found == with);
         server.kill().await;
         if found.len() > 64_000_000 {
             expected = String::from("begin\n");
@@ -187,6 +200,7 @@ async fn history_an_append_is_whole_or_cut_off_after_a_kill() {
             expected = found;
         }
     }
+    killed.tell("append");
     verified(&tree).await;
 }
 
@@ -194,6 +208,7 @@ async fn history_an_append_is_whole_or_cut_off_after_a_kill() {
 #[tokio::test]
 async fn history_two_processes_on_one_root_and_one_is_killed() {
     let mut chance = Chance::new(23);
+    let mut killed = Killed::default();
     let tree = Tree::new();
     for round in 0..share(KILLS) {
         let old = format!("old {round}\n");
@@ -205,18 +220,33 @@ async fn history_two_processes_on_one_root_and_one_is_killed() {
         let server = setup(&tree).start(Transport::Stdio).await;
         let all = NAMES.map(|name| json!({"path": name, "content": "new\n"}));
         let write = ("write_file", json!({"files": all}));
-        let third = killed_during(&tree, server, &mut chance, write).await;
+        let (third, answer) = killed_during(&tree, server, &mut chance, write).await;
         let found: Vec<String> = NAMES.iter().map(|name| tree.text(name)).collect();
         assert!(
             found.iter().all(|text| *text == old) || found.iter().all(|text| text == "new\n"),
             "round {round}: {found:?}"
         );
         assert_eq!(tree.text("other"), "kept\n");
+        let is_whole = found.iter().all(|text| text == "new\n");
+        killed.count(answer.as_ref(), is_whole);
+        if is_whole {
+            // What the dead process did is undone by the one that lives.
+            let undo = match &answer {
+                Some(answer) => json!({"change": answer["change"]}),
+                None => json!({"path": "a"}),
+            };
+            ok(&survivor, "undo", undo).await;
+            assert!(
+                NAMES.iter().all(|name| tree.text(name) == old),
+                "round {round}"
+            );
+        }
         let change = kept["change"].as_str().expect("a change");
         ok(&survivor, "undo", json!({"change": change})).await;
         assert_eq!(tree.text("other"), old);
         third.kill().await;
         survivor.kill().await;
     }
+    killed.tell("two processes");
     verified(&tree).await;
 }

@@ -7,6 +7,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use testkit::{Outcome, Server, Setup, Transport, Tree, Value};
 
@@ -46,11 +49,21 @@ impl Small {
         transport: Transport,
         more: impl FnOnce(Setup) -> Setup,
     ) -> Small {
+        let mount = |root: &Path| {
+            let root = root.display();
+            format!("mount -t tmpfs -o size={size},mode=755 tmpfs '{root}'")
+        };
+        Small::mounted(mount, transport, more).await
+    }
+
+    /// The same with a file system that a command mounts on the root.
+    pub(crate) async fn mounted(
+        mount: impl FnOnce(&Path) -> String,
+        transport: Transport,
+        more: impl FnOnce(Setup) -> Setup,
+    ) -> Small {
         let tree = Tree::new();
-        let mount = format!(
-            "mount -t tmpfs -o size={size},mode=755 tmpfs '{}' && exec \"$0\" \"$@\"",
-            tree.path().display()
-        );
+        let mount = format!("{} && exec \"$0\" \"$@\"", mount(tree.path()));
         let setup = more(Workspace::setup(&tree));
         let setup = setup.wrapped_in(["unshare", "-m", "sh", "-c", &mount]);
         let server = setup.start(transport).await;
@@ -173,6 +186,51 @@ pub(crate) async fn answered(
     let reply = client.call_tool(params).await.ok()?;
     let is_confirmed = reply.is_error != Some(true);
     is_confirmed.then(|| reply.structured_content.unwrap_or_default())
+}
+
+/// How long a call may take whose server was killed.
+const BROKEN: Duration = Duration::from_secs(30);
+
+/// What happened to the calls during which the server was killed.
+#[derive(Debug, Default)]
+pub(crate) struct Killed {
+    confirmed: usize,
+    whole: usize,
+    reverted: usize,
+}
+
+impl Killed {
+    /// Waits for the end of a call whose server was killed; what it answered, if it was confirmed.
+    pub(crate) async fn ended(call: JoinHandle<Option<Value>>) -> Option<Value> {
+        let ended = tokio::time::timeout(BROKEN, call).await;
+        ended
+            .expect("the connection is broken")
+            .expect("the call ends")
+    }
+
+    /// Counts a call. What was confirmed has to be there after the next start.
+    pub(crate) fn count(&mut self, answer: Option<&Value>, is_whole: bool) {
+        if let Some(answer) = answer {
+            assert!(is_whole, "confirmed and reverted: {answer}");
+            self.confirmed += 1;
+        }
+        match is_whole {
+            true => self.whole += 1,
+            false => self.reverted += 1,
+        }
+    }
+
+    /// Prints the counts.
+    pub(crate) fn tell(&self, what: &str) {
+        let Killed {
+            confirmed,
+            whole,
+            reverted,
+        } = self;
+        said(&format!(
+            "{what}: {whole} whole, {confirmed} of them confirmed, {reverted} reverted"
+        ));
+    }
 }
 
 /// What calls go through; clones share the connection.
