@@ -70,8 +70,9 @@ impl Operation for Copy {
     type Outcome = Copied;
 
     fn run(self, context: &Context) -> Result<Copied> {
-        let root = &self.destination.root;
-        again_if_full(root, || again_if_vanished(|| self.try_run(context)))
+        again_if_full([&self.destination], || {
+            again_if_vanished(|| self.try_run(context))
+        })
     }
 }
 

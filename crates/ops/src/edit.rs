@@ -209,7 +209,15 @@ impl<'a> Edited<'a> {
         let stop = || self.context.cancel.must_stop();
         copy_part(open, staged, range, &stop)
             .map(drop)
-            .map_err(|error| self.context.cancel.explain(error))
+            .map_err(|error| self.named(self.context.cancel.explain(error)))
+    }
+
+    /// A copy between open files does not know their paths.
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::DiskFull { path } if path.is_empty() => Error::DiskFull { path: self.path() },
+            error => error,
+        }
     }
 
     /// Copies everything, even if the caller gave up.

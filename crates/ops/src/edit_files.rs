@@ -9,7 +9,7 @@ use crate::checked_read::CheckedRead;
 use crate::context::Context;
 use crate::edit::{BatchTurn, Edited, StagedFiles, WHOLE_FILE_MAX};
 use crate::error::{EditFault, Error, RequestPart, Result};
-use crate::operation::{Operation, again_if_vanished};
+use crate::operation::{Operation, again_if_full, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::{read_up_to, reader};
 use crate::syntax::{self, SyntaxFault};
@@ -99,7 +99,9 @@ impl Operation for EditFiles {
 
     fn run(self, context: &Context) -> Result<EditedFiles> {
         let (places, place_of) = self.places();
-        again_if_vanished(|| self.try_run(&places, &place_of, context))
+        again_if_full(&places, || {
+            again_if_vanished(|| self.try_run(&places, &place_of, context))
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use sandbox::Metadata;
 use crate::context::Context;
 use crate::edit::Edited;
 use crate::error::Result;
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_full};
 use crate::place::Place;
 use crate::read_at::reader;
 use crate::text::edit::insert_before;
@@ -34,6 +34,12 @@ impl Operation for InsertLines {
     type Outcome = InsertedLines;
 
     fn run(self, context: &Context) -> Result<InsertedLines> {
+        again_if_full([&self.place], || self.try_run(context))
+    }
+}
+
+impl InsertLines {
+    fn try_run(&self, context: &Context) -> Result<InsertedLines> {
         let edited = Edited::begin(&self.place, context)?;
         let open = edited.open_text()?;
         let mut read = reader(open, &context.cancel);

@@ -6,7 +6,7 @@ use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_full};
 use crate::place::Place;
 
 /// What happens to an existing directory.
@@ -42,6 +42,12 @@ impl Operation for MakeDirectory {
     type Outcome = MadeDirectory;
 
     fn run(self, context: &Context) -> Result<MadeDirectory> {
+        again_if_full([&self.place], || self.try_run(context))
+    }
+}
+
+impl MakeDirectory {
+    fn try_run(&self, context: &Context) -> Result<MadeDirectory> {
         context.cancel.check()?;
         // Its parent directory must not be moved away meanwhile.
         let look_up = || self.place.locate(Follow::Last);
@@ -55,9 +61,7 @@ impl Operation for MakeDirectory {
         };
         Ok(MadeDirectory { path, created })
     }
-}
 
-impl MakeDirectory {
     /// Makes it and returns how many directories are new.
     fn make(&self, located: &Located<'_>, context: &Context) -> Result<u64> {
         let change = context.change(Planned::NOTHING)?;

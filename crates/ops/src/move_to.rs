@@ -65,8 +65,9 @@ impl Operation for Move {
     type Outcome = Moved;
 
     fn run(self, context: &Context) -> Result<Moved> {
-        let root = &self.destination.root;
-        again_if_full(root, || again_if_vanished(|| self.try_run(context)))
+        again_if_full([&self.destination], || {
+            again_if_vanished(|| self.try_run(context))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result, Wanted};
+use crate::place::Place;
 
 /// How many times a change is tried if its directory vanishes.
 const TRIES: usize = 4;
@@ -16,13 +17,19 @@ pub trait Operation {
 }
 
 /// Repeats a change for which the disk has no room, as long as space that only a history uses can be freed.
-pub(crate) fn again_if_full<Outcome>(
-    root: &sandbox::Root,
+pub(crate) fn again_if_full<'p, Outcome>(
+    places: impl IntoIterator<Item = &'p Place> + Clone,
     mut attempt: impl FnMut() -> Result<Outcome>,
 ) -> Result<Outcome> {
+    let make_room = || {
+        places
+            .clone()
+            .into_iter()
+            .any(|place| place.root.make_room())
+    };
     loop {
         match attempt() {
-            Err(Error::DiskFull { .. }) if root.make_room() => {}
+            Err(Error::DiskFull { .. }) if make_room() => {}
             ended => return ended,
         }
     }

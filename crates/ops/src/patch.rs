@@ -8,7 +8,7 @@ use crate::context::{Cancel, Context};
 use crate::edit::{Edited, StagedFiles, WHOLE_FILE_MAX, refuse_twice};
 use crate::edit_files::CHANGES_SHOWN;
 use crate::error::{Error, RequestPart, Result, Wanted};
-use crate::operation::{Operation, again_if_vanished};
+use crate::operation::{Operation, again_if_full, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::syntax::{self, SyntaxFault};
@@ -83,7 +83,9 @@ impl Patch {
         take_names(parsed.names);
         let files = parsed.files?;
         let places = self.places(&files)?;
-        again_if_vanished(|| try_run(&files, &places, context))
+        again_if_full(&places, || {
+            again_if_vanished(|| try_run(&files, &places, context))
+        })
     }
 
     /// The place of each file of the patch.

@@ -14,7 +14,7 @@ use crate::consent::{Planned, files_below};
 use crate::context::{Cancel, Context};
 use crate::edit_lock::EditLock;
 use crate::error::{Error, ErrorKind, Result, TreeWork, Wanted};
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_full};
 use crate::ordered::{self, Halt, RunEnd, Stages, Worked};
 use crate::place::Place;
 
@@ -102,6 +102,12 @@ impl Operation for Remove {
     type Outcome = Removed;
 
     fn run(self, context: &Context) -> Result<Removed> {
+        again_if_full([&self.place], || self.try_run(context))
+    }
+}
+
+impl Remove {
+    fn try_run(&self, context: &Context) -> Result<Removed> {
         context.cancel.check()?;
         let named = EditLock::take_named(&self.place, self.wanted(), &context.cancel);
         let (lock, located) = match named {

@@ -6,7 +6,7 @@ use crate::checked_read::CheckedRead;
 use crate::context::Context;
 use crate::edit::Edited;
 use crate::error::{Error, Result};
-use crate::operation::Operation;
+use crate::operation::{Operation, again_if_full};
 use crate::place::Place;
 use crate::read_at::reader;
 use crate::text::edit::replace_unique;
@@ -35,6 +35,12 @@ impl Operation for ReplaceString {
     type Outcome = ReplacedString;
 
     fn run(self, context: &Context) -> Result<ReplacedString> {
+        again_if_full([&self.place], || self.try_run(context))
+    }
+}
+
+impl ReplaceString {
+    fn try_run(&self, context: &Context) -> Result<ReplacedString> {
         let edited = Edited::begin(&self.place, context)?;
         let open = edited.open()?;
         let mut check = CheckedRead::new(&edited, open);

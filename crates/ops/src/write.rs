@@ -8,7 +8,7 @@ use crate::consent::Planned;
 use crate::context::Context;
 use crate::edit_lock::EditLock;
 use crate::error::{Error, Result, Wanted};
-use crate::operation::{Operation, again_if_replaced, again_if_vanished};
+use crate::operation::{Operation, again_if_full, again_if_replaced, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::syntax::{self, SyntaxFault};
@@ -84,10 +84,10 @@ impl Operation for Write {
     type Outcome = Written;
 
     fn run(self, context: &Context) -> Result<Written> {
-        match self.parents {
+        again_if_full([&self.place], || match self.parents {
             Parents::Create => again_if_vanished(|| self.try_run(context)),
             Parents::Require => again_if_replaced(|| self.try_run(context)),
-        }
+        })
     }
 }
 

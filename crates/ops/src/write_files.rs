@@ -5,7 +5,7 @@ use sandbox::{Metadata, Staged};
 use crate::context::Context;
 use crate::edit::{Edited, StagedFiles, refuse_twice};
 use crate::error::{Error, RequestPart, Result};
-use crate::operation::{Operation, again_if_vanished};
+use crate::operation::{Operation, again_if_full, again_if_vanished};
 use crate::place::Place;
 use crate::read_at::read_up_to;
 use crate::syntax;
@@ -35,7 +35,9 @@ impl Operation for WriteFiles {
 
     fn run(self, context: &Context) -> Result<Vec<Written>> {
         let places: Vec<Place> = self.files.iter().map(|file| file.place.clone()).collect();
-        again_if_vanished(|| self.try_run(&places, context))
+        again_if_full(&places, || {
+            again_if_vanished(|| self.try_run(&places, context))
+        })
     }
 }
 

@@ -210,7 +210,7 @@ impl Undo {
                     path,
                     found: InPlace::Changed,
                 }),
-                None => change.undo(&self.root, &chosen, &ledger, self.is_rehearsal),
+                None => self.undone(&change, &chosen, &ledger),
             };
             return Ok(match undone {
                 Ok(()) => Ok(Undone { changes: chosen }),
@@ -218,6 +218,22 @@ impl Undo {
             });
         }
         Ok(Err(UndoRefusal::UnderWay))
+    }
+
+    /// Undoes them; if the disk is full, what is kept of other changes goes first.
+    fn undone(
+        &self,
+        change: &sandbox::Change,
+        chosen: &[ChangeRecord],
+        ledger: &Ledger<'_>,
+    ) -> std::result::Result<(), UndoFault> {
+        let needed: Vec<u64> = chosen.iter().map(|record| record.number).collect();
+        loop {
+            match change.undo(&self.root, chosen, ledger, self.is_rehearsal) {
+                Err(UndoFault::Full { .. }) if self.root.make_room_beside(&needed) => {}
+                undone => return undone,
+            }
+        }
     }
 
     pub(super) fn ledger(&self) -> Option<Ledger<'_>> {
@@ -402,6 +418,7 @@ impl Undo {
                 path: (!path.is_empty()).then_some(path),
             },
             UndoFault::Failed { path, reason } => UndoRefusal::Failed { path, reason },
+            UndoFault::Full { path } => return Err(Error::DiskFull { path }),
             UndoFault::Unsynced { path, reason } => return Err(Error::Unsynced { path, reason }),
             UndoFault::Denied { path } => return Err(Error::PermissionDenied { path }),
             UndoFault::NotGranted { path, right } => {

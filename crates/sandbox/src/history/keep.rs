@@ -147,6 +147,7 @@ impl<'a> Keeping<'a> {
         history: &'a Arc<History>,
     ) -> SysResult<Option<Keeping<'a>>> {
         let Some(store) = history.store() else {
+            change.recorder().note_unrecorded();
             return Ok(None);
         };
         let slot = change.recorder().slot(history, store)?;
@@ -181,7 +182,9 @@ impl<'a> Keeping<'a> {
         let recorder = self.change.recorder();
         match recorder.write(&self.slot, part.clone(), last, durability) {
             // The oldest changes go before any change fails.
-            Err(Errno::NOSPC | Errno::DQUOT) if self.slot.history.make_room() => {
+            Err(Errno::NOSPC | Errno::DQUOT)
+                if self.slot.history.make_room_beside(&recorder.undoes()) =>
+            {
                 recorder.write(&self.slot, part, last, durability)
             }
             written => written,

@@ -107,11 +107,12 @@ impl History {
         if self.is_small_enough() {
             return Pruned::default();
         }
-        self.prune_to(Bounds {
+        let bounds = Bounds {
             keep: settings.keep,
             max_bytes: settings.max_bytes,
             max_changes: settings.max_changes,
-        })
+        };
+        self.prune_those(|all| doomed(&all, bounds))
     }
 
     /// Tells whether nothing has to go, without reading every record.
@@ -174,16 +175,26 @@ impl History {
 
     /// Removes half of what is kept, because the disk is full; tells whether there was anything.
     pub(crate) fn make_room(&self) -> bool {
-        let figures = self.figures();
-        let pruned = self.prune_to(Bounds {
-            keep: self.settings.keep,
-            max_bytes: figures.bytes / 2,
-            max_changes: self.settings.max_changes,
+        self.make_room_beside(&[])
+    }
+
+    /// The same without what is kept of these changes.
+    pub(crate) fn make_room_beside(&self, needed: &[u64]) -> bool {
+        let pruned = self.prune_those(|mut all| {
+            all.retain(|change| change.is_settled && !needed.contains(&change.number));
+            let bytes: u64 = all.iter().map(|change| change.bytes).sum();
+            let half = Bounds {
+                keep: self.settings.keep,
+                max_bytes: bytes / 2,
+                max_changes: self.settings.max_changes,
+            };
+            doomed(&all, half)
         });
         pruned.changes > 0
     }
 
-    fn prune_to(&self, bounds: Bounds) -> Pruned {
+    /// Removes what `choose` says of all that is kept.
+    fn prune_those(&self, choose: impl FnOnce(Vec<Weighed>) -> BTreeSet<u64>) -> Pruned {
         let Some(store) = self.existing_store() else {
             return Pruned::default();
         };
@@ -192,7 +203,7 @@ impl History {
         let (Ok(ledger), Ok(sizes)) = (self.try_ledger(), self.sizes(store)) else {
             return Pruned::default();
         };
-        let doomed = doomed(&weighed(&ledger, &sizes), bounds);
+        let doomed = choose(weighed(&ledger, &sizes));
         let oldest = oldest_after(&ledger, store.oldest_kept(), &doomed);
         // After a kill, what is gone has to be known to be gone. A full disk has no room for that before something went.
         let noted = self.note_pruned(store, oldest, &doomed);
@@ -281,7 +292,8 @@ fn weighed(ledger: &Ledger<'_>, sizes: &[(u64, u64)]) -> Vec<Weighed> {
                 .entry(share_of(&author.account).to_owned())
                 .or_insert(next),
             is_settled: change.end().is_some() || now.saturating_sub(author.time) > UNSETTLED_MS,
-            bytes: size.map_or(0, |at| sizes.get(at).map_or(0, |(_, bytes)| *bytes)),
+            // What is empty takes room too.
+            bytes: size.map_or(0, |at| sizes.get(at).map_or(0, |(_, bytes)| 1.max(*bytes))),
         }
     };
     ledger.all().filter(is_kept).map(weigh).collect()

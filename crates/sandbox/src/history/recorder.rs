@@ -19,6 +19,8 @@ pub(crate) struct CallChanges {
     begun: Mutex<Vec<BegunChange>>,
     /// What it does is on disk before it is confirmed.
     is_durable: AtomicBool,
+    /// It changed something in a root whose history cannot be opened.
+    is_unrecorded: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,7 @@ impl CallChanges {
             undoes: Mutex::default(),
             begun: Mutex::default(),
             is_durable: AtomicBool::default(),
+            is_unrecorded: AtomicBool::default(),
         }
     }
 
@@ -67,7 +70,8 @@ impl CallChanges {
         *self.undoes.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
     }
 
-    fn undoes(&self) -> Vec<u64> {
+    /// The changes that the call undoes.
+    pub(super) fn undoes(&self) -> Vec<u64> {
         let undoes = self.undoes.lock();
         undoes.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -116,7 +120,12 @@ impl CallChanges {
 
     /// Tells whether something was changed that cannot be undone.
     pub(crate) fn has_lost(&self) -> bool {
-        self.lock().iter().any(|begun| begun.lost)
+        self.is_unrecorded.load(Ordering::Relaxed) || self.lock().iter().any(|begun| begun.lost)
+    }
+
+    /// Says that a root's history cannot be opened, so that a change there cannot be undone.
+    pub(super) fn note_unrecorded(&self) {
+        self.is_unrecorded.store(true, Ordering::Relaxed);
     }
 
     /// Gives the next part of the call's change in a root its number and the name of its object.

@@ -49,6 +49,13 @@ impl Root {
         self.observers().make_room()
     }
 
+    /// The same, but what is kept of these changes stays.
+    #[must_use]
+    pub fn make_room_beside(&self, needed: &[u64]) -> bool {
+        let history = self.history();
+        history.is_some_and(|history| history.make_room_beside(needed))
+    }
+
     /// The history of its changes, if they are kept.
     #[must_use]
     pub fn history(&self) -> Option<&Arc<History>> {

@@ -45,6 +45,11 @@ pub enum UndoFault {
         /// How much more was needed.
         needed: u64,
     },
+    /// The disk has no room.
+    Full {
+        /// The path.
+        path: String,
+    },
     /// It was done, but is not on disk.
     Unsynced {
         /// The path.
@@ -95,6 +100,7 @@ pub(super) fn refused(path: &str, error: Error) -> UndoFault {
         Error::PermissionDenied { .. } => UndoFault::Denied { path },
         Error::AlreadyExists { .. } => conflict(&path, InPlace::Occupied),
         Error::NotFound { .. } => missing(&path),
+        Error::DiskFull { .. } => UndoFault::Full { path },
         Error::Unsynced { source, .. } => UndoFault::Unsynced {
             path,
             reason: source.to_string(),
@@ -130,8 +136,12 @@ pub(super) fn conflict(path: &str, found: InPlace) -> UndoFault {
 }
 
 pub(super) fn failed(path: &str, errno: Errno) -> UndoFault {
-    UndoFault::Failed {
-        path: path.to_owned(),
-        reason: std::io::Error::from(errno).to_string(),
+    let path = path.to_owned();
+    match errno {
+        Errno::NOSPC | Errno::DQUOT => UndoFault::Full { path },
+        errno => UndoFault::Failed {
+            path,
+            reason: std::io::Error::from(errno).to_string(),
+        },
     }
 }

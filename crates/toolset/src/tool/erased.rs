@@ -172,15 +172,11 @@ fn changed<'r, T: Tool>(reply: &'r T::Reply, call: &Call) -> Option<Changed<'r, 
         ToolEffect::Read => Vec::new(),
         ToolEffect::Write { .. } => notes.change_ids(),
     };
-    if !in_place && changes.is_empty() {
+    let not_kept = notes.cannot_be_undone();
+    if !in_place && changes.is_empty() && !not_kept {
         return None;
     }
     // A change's number is valid in its own root only, so a change in several roots shows none.
     let change = <[String; 1]>::try_from(changes).ok().map(|[only]| only);
-    Some(Changed::new(
-        reply,
-        in_place,
-        change,
-        notes.cannot_be_undone(),
-    ))
+    Some(Changed::new(reply, in_place, change, not_kept))
 }

@@ -16,6 +16,7 @@ mod crash;
 mod disk;
 mod exhaustion;
 mod fairness;
+mod full_disk;
 mod gone_root;
 mod history;
 mod history_kills;
