@@ -1,6 +1,7 @@
 //! The changes of a root: who made them, what they did, and how they are undone.
 
 mod crossed;
+mod dirs_on_the_way;
 mod effect;
 mod moment;
 mod restore;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sandbox::{ChangeRecord, InPlace, Ledger, Mention, PartKind, Root, UndoFault, is_within};
 
 use super::crossed::{OtherRoot, require_alone};
+use super::dirs_on_the_way::with_dirs_on_the_way;
 use super::effect::Effects;
 use super::moment::{self, Diff};
 use super::seen::{is_seen, is_wholly_seen, seen_part};
@@ -259,6 +260,7 @@ impl Undo {
         let chosen: Vec<ChangeRecord> = numbers
             .into_iter()
             .filter_map(|number| self.seen(ledger.get(number)))
+            .map(|record| with_dirs_on_the_way(record, ledger))
             .collect();
         if chosen.is_empty() {
             return Err(UndoRefusal::NothingLeft);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use testkit::{Server, Setup, Transport, Tree, Value, json};
 
-use crate::harness::machine::{Chance, call, ok, share};
+use crate::harness::machine::{Chance, call, ok, said, share};
 use crate::harness::program;
 
 /// How many series are run, and how many changes each has.
@@ -54,9 +54,14 @@ fn path(chance: &mut Chance) -> String {
 }
 
 /// A call that changes something; it may fail, and then nothing is changed.
-fn random_change(chance: &mut Chance, number: usize) -> (&'static str, Value) {
+fn random_change(
+    chance: &mut Chance,
+    number: usize,
+    (tree, names): (&Tree, &[String]),
+) -> (&'static str, Value) {
     let one = path(chance);
-    match chance.below(10) {
+    match chance.below(16) {
+        10..=15 => later_change(chance, number, (tree, names)),
         0..=2 => (
             "write_file",
             json!({"path": one, "content": format!("{number}\n")}),
@@ -80,12 +85,8 @@ fn random_change(chance: &mut Chance, number: usize) -> (&'static str, Value) {
         ),
         7 => ("create_folder", json!({"path": one})),
         8 => {
-            let overwrite = chance.below(2) == 0;
             let to = path(chance);
-            (
-                "move",
-                json!({"source_path": one, "dest_path": to, "overwrite": overwrite}),
-            )
+            ("move", json!({"source_path": one, "dest_path": to}))
         }
         _ => {
             let to = path(chance);
@@ -95,6 +96,56 @@ fn random_change(chance: &mut Chance, number: usize) -> (&'static str, Value) {
                 json!({"source_path": source, "dest_path": format!("{to}-copy")}),
             )
         }
+    }
+}
+
+/// A call that needs to know what is there: an edit, a patch, a merge of directories, or an undo.
+fn later_change(
+    chance: &mut Chance,
+    number: usize,
+    (tree, names): (&Tree, &[String]),
+) -> (&'static str, Value) {
+    let files = ["n0", "n1", "n2", "d0/e0/n1", "d1/n2", "d1/n3"];
+    let one = files[chance.below(files.len() as u64) as usize];
+    let text = std::fs::read_to_string(tree.join(one)).unwrap_or_default();
+    let line = text.lines().last().unwrap_or("nothing");
+    let top = |chance: &mut Chance| format!("d{}", chance.below(3));
+    match chance.below(5) {
+        0 => {
+            let edit = json!({"old": line, "new": format!("edited {number}")});
+            ("edit_file", json!({"path": one, "edits": [edit]}))
+        }
+        1 => {
+            let last = text.lines().count();
+            let patch = format!("@@ -{last} +{last} @@\n-{line}\n+patched {number}\n");
+            ("patch_file", json!({"path": one, "patch": patch}))
+        }
+        2 => {
+            let ends = json!({"source_path": top(chance), "dest_path": top(chance)});
+            ("copy", ends)
+        }
+        3 => {
+            let source = format!("{}/e{}", top(chance), chance.below(2));
+            let ends = json!({"source_path": source, "dest_path": top(chance)});
+            ("move", ends)
+        }
+        _ => {
+            // An older one may be refused later: what came in between can be inside of what came back.
+            let change = names.last();
+            (
+                "undo",
+                json!({"change": change.map_or("0", String::as_str)}),
+            )
+        }
+    }
+}
+
+/// Files of the tree get other names, elsewhere.
+fn link(tree: &Tree, elsewhere: &Tree) {
+    tree.write("d1/n3", "three\n");
+    for (number, path) in ["n0", "d0/e0/n1", "d1/n3"].into_iter().enumerate() {
+        let link = elsewhere.join(format!("l{number}"));
+        std::fs::hard_link(tree.join(path), link).expect("another name");
     }
 }
 
@@ -111,15 +162,18 @@ fn fill(tree: &Tree) {
 
 #[tokio::test]
 async fn history_a_random_series_is_undone_and_redone_byte_for_byte() {
-    for seed in 0..share(SERIES) {
-        let tree = Tree::new();
+    for (seed, has_undos) in (0..share(SERIES)).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let (tree, elsewhere) = (Tree::new(), Tree::new());
         fill(&tree);
+        link(&tree, &elsewhere);
         let server = setup(&tree).start(Transport::Stdio).await;
         let mut chance = Chance::new(seed as u64 + 31);
+        let mut made = std::collections::BTreeMap::<&str, usize>::new();
         let mut states = vec![snapshot(tree.path())];
         let mut names = Vec::new();
         for number in 0..CHANGES {
-            let (tool, arguments) = random_change(&mut chance, number);
+            let known: &[String] = if has_undos { &names } else { &[] };
+            let (tool, arguments) = random_change(&mut chance, number, (&tree, known));
             let outcome = call(&server, tool, arguments).await;
             match outcome.structured["change"].as_str() {
                 Some(change) => {
@@ -130,6 +184,7 @@ async fn history_a_random_series_is_undone_and_redone_byte_for_byte() {
                         outcome.story()
                     );
                     names.push(change.to_owned());
+                    *made.entry(tool).or_default() += 1;
                     states.push(snapshot(tree.path()));
                 }
                 None => assert_eq!(
@@ -141,6 +196,8 @@ async fn history_a_random_series_is_undone_and_redone_byte_for_byte() {
             }
         }
         assert!(names.len() > CHANGES / 4, "{} changes", names.len());
+        said(&format!("seed {seed}: {made:?}"));
+        assert!(made.len() > 5, "{made:?}");
         let mut undos = Vec::new();
         for (name, state) in names.iter().zip(&states).rev() {
             let reply = ok(&server, "undo", json!({"change": name})).await;
@@ -150,6 +207,10 @@ async fn history_a_random_series_is_undone_and_redone_byte_for_byte() {
         for (undo, state) in undos.iter().rev().zip(&states[1..]) {
             ok(&server, "undo", json!({"change": undo})).await;
             assert_eq!(snapshot(tree.path()), *state, "seed {seed}, redo of {undo}");
+        }
+        // What was undone and redone before is not always undone with all others at once: it may be refused.
+        if has_undos {
+            continue;
         }
         // All at once, and forward again.
         let first = names.first().expect("a change");
@@ -228,6 +289,29 @@ async fn history_calls_at_once_are_changes_of_their_own() {
     assert_eq!(snapshot(tree.path()), before);
 }
 
+/// Directories that an undo left, because they held something else, go when the change is undone again.
+#[tokio::test]
+async fn history_directories_on_the_way_go_with_the_last_undo() {
+    let tree = Tree::new();
+    let before = snapshot(tree.path());
+    let server = setup(&tree).start(Transport::Stdio).await;
+    let made = ok(&server, "create_folder", json!({"path": "d/e/f"})).await;
+    let beside = ok(
+        &server,
+        "write_file",
+        json!({"path": "d/beside", "content": "x"}),
+    )
+    .await;
+    let undo = async |change: &Value| ok(&server, "undo", json!({"change": change})).await;
+    let undone = undo(&made["change"]).await;
+    assert!(tree.has("d/beside") && !tree.has("d/e"));
+    undo(&undone["change"]).await;
+    assert!(tree.has("d/e/f"));
+    undo(&beside["change"]).await;
+    undo(&made["change"]).await;
+    assert_eq!(snapshot(tree.path()), before);
+}
+
 /// What a move replaced comes back with what was moved.
 #[tokio::test]
 async fn history_a_file_that_a_move_replaced_comes_back() {
@@ -237,15 +321,14 @@ async fn history_a_file_that_a_move_replaced_comes_back() {
         .dir("d")
         .dir("e");
     let before = snapshot(tree.path());
-    let server = setup(&tree).start(Transport::Stdio).await;
-    for (source, dest) in [("a", "b"), ("d", "e")] {
-        let arguments = json!({"source_path": source, "dest_path": dest, "overwrite": true});
-        let outcome = call(&server, "move", arguments).await;
-        if outcome.is_error {
-            continue;
-        }
+    let setup = setup(&tree).set("toolsets", json!(["files"]));
+    let server = setup.start(Transport::Stdio).await;
+    for (source, destination) in [("a", "b"), ("d", "e")] {
+        let arguments = json!({"source": source, "destination": destination, "overwrite": true});
+        let moved = server.call("move", arguments).await.ok().clone();
         assert!(!tree.has(source));
-        ok(&server, "undo", json!({"change": outcome.ok()["change"]})).await;
+        let undo = json!({"change": moved["change"]});
+        server.call("undo", undo).await.ok();
         assert_eq!(snapshot(tree.path()), before, "{source}");
     }
 }
@@ -401,7 +484,19 @@ async fn history_other_programs_change_files_in_between() {
                 assert_eq!(snapshot(tree.path()), now, "{}", undone.story());
             }
             (false, false) => assert_eq!(snapshot(tree.path()), before, "round {round}"),
-            (false, true) => {}
+            (false, true) => {
+                let is_its = |line: &&String| line.contains(&format!("/{name} "));
+                let after = snapshot(tree.path());
+                assert!(
+                    after.iter().filter(is_its).eq(before.iter().filter(is_its)),
+                    "round {round}: {before:?} {after:?}"
+                );
+                let others = |line: &&String| !is_its(line);
+                assert!(
+                    after.iter().filter(others).eq(now.iter().filter(others)),
+                    "round {round}: {now:?} {after:?}"
+                );
+            }
         }
     }
 }
