@@ -676,6 +676,55 @@ fn masks_hide_versions_and_times_only() {
     assert_eq!(masked("2 14:02:11Z copy 14:02\n"), "2 TIME copy 14:02\n");
 }
 
+/// What the commands about changes show to people.
+#[test]
+fn history_and_undo_are_for_people_on_a_terminal() {
+    let directory = app();
+    let shown = |command: &str| on_a_terminal(directory.path(), command, "");
+    let write = "mcp-filesystem app call write_file path=readme.md content=changed";
+    let Some(written) = shown(write) else {
+        return;
+    };
+    assert!(written.contains("undo: 1]"), "{written}");
+    let history = || shown("mcp-filesystem app history").unwrap();
+    let first = history();
+    let line = first.strip_prefix("\u{1b}[33m1\u{1b}[0m ").unwrap();
+    let (time, rest) = line.split_at("2026-01-01 00:00:00".len());
+    let shape: String = time
+        .chars()
+        .map(|character| {
+            if character.is_ascii_digit() {
+                '0'
+            } else {
+                character
+            }
+        })
+        .collect();
+    assert_eq!(shape, "0000-00-00 00:00:00", "{first}");
+    assert!(
+        rest.starts_with(" app write_file ~readme.md by "),
+        "{first}"
+    );
+    let rehearsed = shown("mcp-filesystem app undo --dry-run 1").unwrap();
+    assert_eq!(rehearsed, "1 could be undone\n");
+    assert_eq!(
+        shown("mcp-filesystem app undo 1").unwrap(),
+        "1 undone by 2\n"
+    );
+    let both = history();
+    assert_eq!(both.lines().count(), 2, "{both}");
+    assert!(both.trim_end().ends_with("[undone by 2]"), "{both}");
+    let verified = shown("mcp-filesystem app history verify").unwrap();
+    let lines = verified
+        .strip_prefix("app: ")
+        .and_then(|rest| rest.split_once(' '));
+    let (count, rest) = lines.unwrap();
+    assert!(count.parse::<u64>().unwrap() > 1, "{verified}");
+    assert_eq!(rest, "lines, none altered\n", "{verified}");
+    let text = std::fs::read_to_string(directory.path().join("app/readme.md")).unwrap();
+    assert_eq!(text, "# App\n");
+}
+
 #[test]
 fn the_sessions_of_the_readme_are_what_happens() {
     let directory = app();

@@ -292,10 +292,10 @@ async fn history_nested_roots() {
     let removed = server
         .call("remove_folder", json!({"root": "outer", "path": "inner"}))
         .await;
-    if !removed.is_error {
-        let undo = json!({"root": "outer", "change": removed.ok()["change"]});
-        server.call("undo", undo).await.ok();
-    }
+    assert!(!removed.is_error, "{}", removed.story());
+    assert!(!tree.has("inner"));
+    let undo = json!({"root": "outer", "change": removed.ok()["change"]});
+    server.call("undo", undo).await.ok();
     assert_eq!(tree.text("inner/a"), "0\n");
 }
 
@@ -340,6 +340,61 @@ async fn history_a_mount_below_a_removed_tree() {
     assert!(!small.join("dir").exists(), "{reply}");
     ok(server, "undo", json!({"change": reply["change"]})).await;
     assert!(small.join("dir/file").exists() && small.join("dir/mnt/y").exists());
+}
+
+/// What is mounted below something that is kept is not emptied when that is pruned, and is told.
+#[tokio::test]
+async fn history_a_mount_below_what_is_pruned_stays() {
+    if !may_mount() {
+        return;
+    }
+    let mounted = Tree::new().file("theirs", "y\n");
+    let tree = Tree::new().file("dir/file", "x\n").dir("dir/mnt");
+    let setup = || {
+        let keys = json!({"allowed_tools": ["*"], "history": {"place": "root", "max_changes": 1}});
+        program().root_with("workspace", tree.path(), keys)
+    };
+    let server = setup().start(Transport::Stdio).await;
+    ok(&server, "remove_folder", json!({"path": "dir"})).await;
+    server.stop().await;
+    let listing = tree.listing().into_iter();
+    let mut kept = listing
+        .map(|(path, _)| path)
+        .filter(|path| path.ends_with("/mnt"));
+    let kept = kept.next().expect("it is kept");
+    let (source, target) = (mounted.path().display(), tree.join(kept));
+    let mount = format!(
+        "mount --bind '{source}' '{}' && exec \"$0\" \"$@\"",
+        target.display()
+    );
+    let server = setup().start(Transport::Stdio).await;
+    ok(
+        &server,
+        "write_file",
+        json!({"path": "a", "content": "1\n"}),
+    )
+    .await;
+    server.stop().await;
+    let prune = setup().arguments(["history", "prune"]);
+    let ended = prune
+        .wrapped_in(["unshare", "-m", "sh", "-c", &mount])
+        .run()
+        .await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "{\"root\":\"workspace\",\"removed\":1,\"stuck\":1}";
+    assert!(ended.stdout.contains(told), "{}", ended.stdout);
+    assert_eq!(mounted.text("theirs"), "y\n");
+    // The next one that has something to remove finishes it, once nothing is mounted there.
+    let server = setup().start(Transport::Stdio).await;
+    ok(
+        &server,
+        "write_file",
+        json!({"path": "a", "content": "2\n"}),
+    )
+    .await;
+    server.stop().await;
+    let ended = setup().arguments(["history", "prune"]).run().await;
+    assert_eq!((ended.code, target.exists()), (Some(0), false), "{ended:?}");
 }
 
 /// A directory that belongs to somebody else goes with the tree around it and comes back with it.

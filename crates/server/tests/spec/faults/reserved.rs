@@ -132,6 +132,66 @@ async fn no_tool_of_guide_reaches_the_reserved_name() {
     try_everything("guide").await;
 }
 
+/// Names by which other file systems find the reserved one: short, with an end that is cut off, or folded.
+const ALIASES: [&str; 6] = [
+    "MCP-FI~1",
+    ".mcp-filesystem.",
+    ".mcp-filesystem ",
+    ".mcp-filesystem::$DATA",
+    ".mcp-file\u{17f}ystem",
+    ".mcp-\u{fb01}lesystem",
+];
+
+/// An alias is here the same directory, mounted a second time: it has the device and the number of the reserved one.
+#[tokio::test]
+async fn no_tool_reaches_the_reserved_name_by_an_alias() {
+    if !machine::may_mount() {
+        return;
+    }
+    for set in ["workspace", "files", "memory"] {
+        let tree = Tree::new();
+        fill(&tree);
+        let before = reserved(&tree);
+        let mut mounts = String::new();
+        for alias in ALIASES {
+            std::fs::create_dir(tree.join(alias)).expect("its name is free");
+            let ends = [".mcp-filesystem", alias].map(|name| tree.join(name).display().to_string());
+            mounts += &format!("mount --bind '{}' '{}' && ", ends[0], ends[1]);
+        }
+        let script = format!("{mounts}exec \"$0\" \"$@\"");
+        let setup = setup(set, &tree).wrapped_in(["unshare", "-m", "sh", "-c", &script]);
+        let server = setup.start(Transport::Stdio).await;
+        let tools: Vec<Tool> = server.list_tools().await.iter().map(Tool::new).collect();
+        let mut cases = 0;
+        for tool in &tools {
+            let paths = tool.properties.iter().map(|(name, _)| name);
+            for argument in paths.filter(|name| is_path(name) && *name != "paths") {
+                for alias in ALIASES {
+                    for path in [
+                        alias.to_owned(),
+                        format!("{alias}/secret"),
+                        format!("{alias}/new"),
+                    ] {
+                        tree.write("file", "text\nmore\n");
+                        tree.write("dir/deep/file", "needle\n");
+                        let arguments = tool.with(argument, &json!(path));
+                        let answer = answer(&server, &tool.name, arguments.clone()).await;
+                        let shown = format!("{} {arguments} => {answer}", tool.name);
+                        assert!(!answer.contains("CANARY"), "{shown}");
+                        let now: Vec<_> = reserved(&tree)
+                            .into_iter()
+                            .filter(|(path, _)| !ALIASES.contains(&path.as_str()))
+                            .collect();
+                        assert_eq!(now, before, "{shown}");
+                        cases += 1;
+                    }
+                }
+            }
+        }
+        assert!(cases > 50, "{set}: {cases}");
+    }
+}
+
 /// Sends cases one by one: nothing of the reserved name is told, and nothing in it changes.
 async fn try_cases(server: &Server, tree: &Tree, cases: impl Iterator<Item = (String, Value)>) {
     let before = reserved(tree);
