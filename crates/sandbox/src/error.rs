@@ -212,7 +212,7 @@ impl Error {
             Errno::NOTEMPTY => Error::NotEmpty { path },
             Errno::LOOP => Error::Loop { path },
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Error::PermissionDenied { path },
-            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Error::DiskFull { path },
+            Errno::NOSPC | Errno::DQUOT => Error::DiskFull { path },
             Errno::MFILE | Errno::NFILE => Error::TooManyOpenFiles,
             Errno::NAMETOOLONG => Error::InvalidPath {
                 path,
