@@ -245,7 +245,10 @@ impl Place {
                     path: self.path.as_given().to_owned(),
                 });
             }
-            None => {}
+            None => {
+                let visible = located.require_place_for_file();
+                visible.map_err(|error| self.explain(error, wanted))?;
+            }
         }
         Ok(located)
     }

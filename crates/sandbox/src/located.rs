@@ -238,6 +238,22 @@ impl<'root> Located<'root> {
         }
     }
 
+    /// Fails as for a hidden file if nothing is there, and a file that is made there would be hidden.
+    ///
+    /// Security: a place that is missing may become a directory, which may be visible where a file is not. Whoever wants a
+    /// file there has to be refused as early as for one that exists, or the order of refusals tells which exists.
+    pub fn require_place_for_file(&self) -> Result<()> {
+        let (Tail::Missing { names, .. }, Some(view)) = (&self.found.tail, self.root.view()) else {
+            return Ok(());
+        };
+        match names.first() {
+            Some(name) if !view.view().shows(&self.path_bytes(), FileKind::File) => {
+                Err(resolve::denied(&self.given, &self.found.parent_path, name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Fails if the root's holder lacks a right.
     pub(crate) fn judge(&self, right: Right) -> Result<()> {
         let observers = self.root.observers();

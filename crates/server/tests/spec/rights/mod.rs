@@ -5,6 +5,7 @@
 )]
 
 mod audit_lines;
+mod batches;
 mod ground;
 mod history;
 mod matrix;
