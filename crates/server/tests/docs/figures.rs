@@ -5,11 +5,7 @@ use super::text;
 
 /// A row of the README's table, and the report and its columns that the figures come from.
 const ROWS: [(&str, &str, &[&str]); 7] = [
-    (
-        "tasks of an agent that were solved",
-        "AGENTS",
-        &["right"],
-    ),
+    ("tasks of an agent that were solved", "AGENTS", &["right"]),
     ("tool calls for them", "AGENTS", &["calls"]),
     (
         "tokens that the agent reads for them",
