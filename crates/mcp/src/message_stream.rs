@@ -21,7 +21,7 @@ pub struct MessageStream {
     length: Option<u64>,
     /// The room in the budget of bytes, until the last of them is written.
     held: Option<Reserved>,
-    reading: Option<Reading>,
+    reading: Option<ReadingContent>,
     /// Whether content could not be read to its end.
     has_failed: bool,
     /// Content that is still in its file, if it has any, and the bytes of the whole message with it.
@@ -31,15 +31,15 @@ pub struct MessageStream {
 }
 
 /// Content that is being read.
-struct Reading {
+struct ReadingContent {
     content: Arc<StreamedContent>,
     next: usize,
     piece: Pin<Box<dyn Future<Output = PieceRead> + Send>>,
 }
 
-impl Reading {
-    fn begin(content: Arc<StreamedContent>, number: usize) -> Reading {
-        Reading {
+impl ReadingContent {
+    fn begin(content: Arc<StreamedContent>, number: usize) -> ReadingContent {
+        ReadingContent {
             piece: Box::pin(Arc::clone(&content).piece(number)),
             content,
             next: number + 1,
@@ -110,7 +110,7 @@ impl MessageStream {
                 None => return Poll::Ready(None),
                 Some(MessagePiece::Bytes(bytes)) => return Poll::Ready(Some(self.held(bytes))),
                 Some(MessagePiece::Content(content)) => {
-                    self.reading = Some(Reading::begin(content, 0));
+                    self.reading = Some(ReadingContent::begin(content, 0));
                 }
                 Some(MessagePiece::End { whole, failed }) => {
                     let end = if self.has_failed { failed } else { whole };
@@ -126,7 +126,7 @@ impl MessageStream {
         match piece {
             Ok(None) => None,
             Ok(Some(bytes)) => {
-                self.reading = Some(Reading::begin(reading.content, reading.next));
+                self.reading = Some(ReadingContent::begin(reading.content, reading.next));
                 Some(bytes.into())
             }
             Err(words) => {

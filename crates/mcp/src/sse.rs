@@ -139,7 +139,7 @@ enum EventContent {
 
 /// What a reader takes of a stream.
 #[derive(Debug)]
-enum Taken {
+enum TakenEvent {
     Event(Bytes),
     Large(MessageStream),
 }
@@ -294,7 +294,7 @@ impl StreamState {
     }
 
     /// Takes the next event. A large reply is taken out, with all that was read before it.
-    fn next_event(&mut self) -> Option<Taken> {
+    fn next_event(&mut self) -> Option<TakenEvent> {
         let index = usize::try_from(self.unread.checked_sub(self.first)?).ok()?;
         let kept = match &self.events.get(index)?.content {
             EventContent::Kept(bytes) => Some(bytes.clone()),
@@ -305,18 +305,18 @@ impl StreamState {
         }
         self.unread += 1;
         match kept {
-            Some(bytes) => Some(Taken::Event(bytes)),
+            Some(bytes) => Some(TakenEvent::Event(bytes)),
             None => self.take_first(),
         }
     }
 
-    fn take_first(&mut self) -> Option<Taken> {
+    fn take_first(&mut self) -> Option<TakenEvent> {
         let event = self.events.pop_front()?;
         self.first += 1;
         self.kept.subtract(&event);
         Some(match event.content {
-            EventContent::Kept(bytes) => Taken::Event(bytes),
-            EventContent::Once(stream) => Taken::Large(stream),
+            EventContent::Kept(bytes) => TakenEvent::Event(bytes),
+            EventContent::Once(stream) => TakenEvent::Large(stream),
         })
     }
 
@@ -416,8 +416,8 @@ impl EventStream {
         loop {
             let Some(large) = &mut self.large else {
                 match self.poll_event(context) {
-                    Poll::Ready(Some(Taken::Large(large))) => self.large = Some(large),
-                    Poll::Ready(Some(Taken::Event(event))) => return Poll::Ready(Some(event)),
+                    Poll::Ready(Some(TakenEvent::Large(large))) => self.large = Some(large),
+                    Poll::Ready(Some(TakenEvent::Event(event))) => return Poll::Ready(Some(event)),
                     Poll::Ready(None) => return Poll::Ready(None),
                     Poll::Pending => return Poll::Pending,
                 }
@@ -430,7 +430,7 @@ impl EventStream {
         }
     }
 
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Taken>> {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<TakenEvent>> {
         let mut state = self.stream.lock();
         if state.reader != Some(self.reader) {
             return Poll::Ready(None);
@@ -458,7 +458,7 @@ impl EventStream {
             return None;
         }
         let mut rest = Vec::new();
-        while let Some(Taken::Event(event)) = state.next_event() {
+        while let Some(TakenEvent::Event(event)) = state.next_event() {
             rest.extend_from_slice(&event);
         }
         state.keep_within_budget();

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::byte_budget_line::{Waiting, WaitingLine, Wakes};
+use crate::byte_budget_line::{Waiter, WaitingLine, Wakes};
 use crate::context::Cancel;
 use crate::error::{Error, Result};
 use crate::pool;
@@ -186,7 +186,7 @@ impl ByteBudget {
     /// Wakes those who can have what is free.
     fn wake(&self, held: &BudgetState) {
         held.line.wake(|waiting| {
-            let Waiting {
+            let Waiter {
                 client, old, new, ..
             } = waiting;
             self.check(held, client, *old, *new).is_ok()
@@ -244,7 +244,7 @@ impl Reserved {
             if self.resize_held(&mut held, bytes).is_ok() {
                 return Ok(());
             }
-            held.line.wait(Waiting {
+            held.line.wait(Waiter {
                 number: place.number,
                 client: Arc::clone(&self.client),
                 old: self.bytes,
@@ -336,7 +336,7 @@ impl Future for Reserving {
             Some(place) => place.number,
             None => held.line.number(),
         };
-        held.line.wait(Waiting {
+        held.line.wait(Waiter {
             number,
             client: Arc::clone(&reserved.client),
             old: 0,

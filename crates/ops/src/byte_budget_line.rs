@@ -10,7 +10,7 @@ use std::thread::Thread;
 
 /// A caller that waits for room.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct Waiter {
     /// Tells it from all others.
     pub(crate) number: u64,
     pub(crate) client: Arc<str>,
@@ -39,7 +39,7 @@ impl Wakes {
 /// All who wait.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingLine {
-    line: VecDeque<Waiting>,
+    line: VecDeque<Waiter>,
     next: u64,
 }
 
@@ -51,7 +51,7 @@ impl WaitingLine {
     }
 
     /// Puts somebody at the end, or keeps its place.
-    pub(crate) fn wait(&mut self, waiting: Waiting) {
+    pub(crate) fn wait(&mut self, waiting: Waiter) {
         let own = self
             .line
             .iter_mut()
@@ -68,7 +68,7 @@ impl WaitingLine {
     }
 
     /// Wakes the first of each client that can go on.
-    pub(crate) fn wake(&self, can_go_on: impl Fn(&Waiting) -> bool) {
+    pub(crate) fn wake(&self, can_go_on: impl Fn(&Waiter) -> bool) {
         let mut woken: Vec<&str> = Vec::new();
         for waiting in &self.line {
             if !woken.contains(&&*waiting.client) && can_go_on(waiting) {
@@ -106,7 +106,7 @@ mod tests {
         let woken = wants.map(|(client, new)| {
             let woken = Arc::<Woken>::default();
             let (number, task) = (line.number(), Waker::from(Arc::clone(&woken)));
-            line.wait(Waiting {
+            line.wait(Waiter {
                 number,
                 client: client.into(),
                 old: 0,

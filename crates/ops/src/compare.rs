@@ -234,12 +234,12 @@ fn fill(open: &OpenFile, buffer: &mut [u8], offset: u64) -> Result<usize> {
 
 /// Two walks side by side.
 struct Merge {
-    here: Side,
-    there: Side,
+    here: ComparedTree,
+    there: ComparedTree,
 }
 
 /// One of two walks, and its next entry.
-struct Side {
+struct ComparedTree {
     walker: Walker,
     prefix: usize,
     next: Option<Entry>,
@@ -254,9 +254,9 @@ struct Entry {
     item: Option<WalkItem>,
 }
 
-impl Side {
-    fn new(dir: Dir) -> Side {
-        Side {
+impl ComparedTree {
+    fn new(dir: Dir) -> ComparedTree {
+        ComparedTree {
             prefix: dir.path_bytes().len(),
             walker: Walker::new(dir, WalkOptions::default()),
             next: None,
@@ -322,8 +322,8 @@ struct PathPair {
 impl Merge {
     fn new(here: Dir, there: Dir) -> Merge {
         Merge {
-            here: Side::new(here),
-            there: Side::new(there),
+            here: ComparedTree::new(here),
+            there: ComparedTree::new(there),
         }
     }
 
@@ -371,7 +371,7 @@ impl Merge {
 }
 
 /// An entry that only one side has; its content is not listed.
-fn only(side: &mut Side, met: fn(Vec<u8>, FileKind) -> Met) -> Option<Met> {
+fn only(side: &mut ComparedTree, met: fn(Vec<u8>, FileKind) -> Met) -> Option<Met> {
     let entry = side.take()?;
     Some(match entry.item {
         Some(item) => {

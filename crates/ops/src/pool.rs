@@ -128,14 +128,14 @@ impl Waiter {
 
 /// A seat that is taken.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct TakenSeat {
     number: u64,
     roots: [usize; 2],
     /// When its thread last gave a sign of life.
     since: Instant,
 }
 
-impl Taken {
+impl TakenSeat {
     fn uses(&self, root: usize) -> bool {
         self.roots.contains(&root)
     }
@@ -157,9 +157,9 @@ struct Desk {
     turns: Turns<Ticket>,
     /// Tickets that have their seat and wait for a thread to pick them up.
     ready: VecDeque<(u64, Ticket)>,
-    taken: Vec<Taken>,
+    taken: Vec<TakenSeat>,
     /// Seats that were taken away from threads that are stuck.
-    stuck: Vec<Taken>,
+    stuck: Vec<TakenSeat>,
     next_number: u64,
     threads: usize,
     idle: usize,
@@ -270,7 +270,7 @@ impl Pool {
     fn grant(&self, desk: &mut Desk, ticket: Ticket) {
         let number = desk.next_number;
         desk.next_number += 1;
-        desk.taken.push(Taken {
+        desk.taken.push(TakenSeat {
             number,
             roots: ticket.cancel.roots(),
             since: Instant::now(),
@@ -387,7 +387,7 @@ impl Desk {
     fn next(&mut self, most_in_a_root: usize, may_begin: bool) -> Option<Ticket> {
         let (taken, stuck) = (&self.taken, &self.stuck);
         let is_open = |root: &usize| {
-            let uses = |seat: &&Taken| seat.uses(*root);
+            let uses = |seat: &&TakenSeat| seat.uses(*root);
             taken.iter().chain(stuck).filter(uses).count() < most_in_a_root
         };
         self.turns.take(|ticket| {
@@ -410,7 +410,7 @@ impl Desk {
             .iter()
             .partition(|seat| seat.since.elapsed() >= stuck_after);
         self.taken = working;
-        let stuck: Vec<Taken> = stuck;
+        let stuck: Vec<TakenSeat> = stuck;
         self.stuck.extend(stuck);
     }
 }

@@ -11,7 +11,7 @@ thread_local! {
 /// Does some work on this thread, whose waits for other processes end once `stop` says so.
 pub fn while_wanted<T>(stop: impl Fn() -> bool + 'static, work: impl FnOnce() -> T) -> T {
     let before = STOP.replace(Some(Box::new(stop)));
-    let _restored = Restored(Some(before));
+    let _restored = RestoredStop(Some(before));
     work()
 }
 
@@ -21,9 +21,9 @@ pub(crate) fn is_unwanted() -> bool {
 }
 
 /// Puts back what held before, after a panic too: the thread works for others next.
-struct Restored(Option<Option<Stop>>);
+struct RestoredStop(Option<Option<Stop>>);
 
-impl Drop for Restored {
+impl Drop for RestoredStop {
     fn drop(&mut self) {
         if let Some(before) = self.0.take() {
             STOP.set(before);

@@ -96,7 +96,7 @@ enum CommandArgs {
         path: Option<String>,
     },
     /// Undo a change that `history` shows.
-    Undo(UndoRequest),
+    Undo(UndoCommand),
     /// Ask a running server whether it is well; exit code 0 if so. For health checks of containers.
     Health {
         /// Its address [default: where these options and this config file make a server listen].
@@ -224,12 +224,12 @@ pub(crate) enum HistoryRequest {
         root: Option<String>,
     },
     /// Undo a change.
-    Undo(UndoRequest),
+    Undo(UndoCommand),
 }
 
 /// A change that is to be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub(crate) struct UndoRequest {
+pub(crate) struct UndoCommand {
     /// Its name, such as 4f2a.
     #[arg(value_name = "CHANGE")]
     pub(crate) change: String,

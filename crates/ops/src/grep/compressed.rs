@@ -58,9 +58,9 @@ pub(super) fn search_compressed(
         ended: ended.unwrap_or(Searched::All),
         read: 0,
         unread: match stream.end {
-            Some(StreamEnd::Damaged) => Some(UnreadReason::Damaged),
-            Some(StreamEnd::TooMuch) => Some(UnreadReason::Unfolds { most: SEARCHED_MAX }),
-            Some(StreamEnd::Complete) | None => None,
+            Some(DecodedEnd::Damaged) => Some(UnreadReason::Damaged),
+            Some(DecodedEnd::TooMuch) => Some(UnreadReason::Unfolds { most: SEARCHED_MAX }),
+            Some(DecodedEnd::Complete) | None => None,
         },
     }
 }
@@ -77,12 +77,12 @@ struct Unfolding<'a> {
     lines: u64,
     /// How much was decompressed.
     total: u64,
-    end: Option<StreamEnd>,
+    end: Option<DecodedEnd>,
 }
 
 /// Why there is no more content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StreamEnd {
+enum DecodedEnd {
     Complete,
     Damaged,
     TooMuch,
@@ -95,13 +95,13 @@ impl Unfolding<'_> {
         while self.end.is_none() && self.filled < wanted {
             let free = space(&mut self.buffer, wanted).get_mut(self.filled..);
             match self.reader.read(free.unwrap_or_default()) {
-                Ok(0) => self.end = Some(StreamEnd::Complete),
-                Err(_) => self.end = Some(StreamEnd::Damaged),
+                Ok(0) => self.end = Some(DecodedEnd::Complete),
+                Err(_) => self.end = Some(DecodedEnd::Damaged),
                 Ok(read) => {
                     self.filled += read;
                     self.total += read as u64;
                     if self.total > SEARCHED_MAX {
-                        self.end = Some(StreamEnd::TooMuch);
+                        self.end = Some(DecodedEnd::TooMuch);
                     }
                 }
             }
@@ -179,7 +179,7 @@ impl StreamSearch<'_> {
     /// Searches all of it; `None` if it is binary or nothing can be read.
     fn run(&mut self, stream: &mut Unfolding<'_>) -> Option<Searched> {
         stream.fill();
-        let is_unreadable = stream.filled == 0 && stream.end == Some(StreamEnd::Damaged);
+        let is_unreadable = stream.filled == 0 && stream.end == Some(DecodedEnd::Damaged);
         if is_unreadable || is_binary(stream.content()) {
             return None;
         }

@@ -19,16 +19,16 @@ use crate::watch::file_clock;
 type List<'l> = &'l mut dyn FnMut(TakeName<'_>) -> Result<()>;
 
 /// Names that a caller may see, held until the directory is known to be in its place.
-struct Listed {
+struct SeenNames {
     names: Vec<u8>,
     /// Where each name ends, and what the kernel listed with it.
     entries: Vec<(usize, RawEntry)>,
 }
 
-impl Listed {
-    fn of(list: List<'_>, judge: &mut EntryJudge<'_>) -> Result<Listed> {
+impl SeenNames {
+    fn of(list: List<'_>, judge: &mut EntryJudge<'_>) -> Result<SeenNames> {
         // Room for most directories at once.
-        let mut listed = Listed {
+        let mut listed = SeenNames {
             names: Vec::with_capacity(1024),
             entries: Vec::with_capacity(64),
         };
@@ -86,7 +86,7 @@ impl Dir {
             return list(take);
         };
         if self.may_be_anchored() {
-            let listed = Listed::of(list, &mut judge)?;
+            let listed = SeenNames::of(list, &mut judge)?;
             if self.is_anchored() {
                 listed.tell(|_| true, take);
                 return Ok(());
@@ -96,7 +96,7 @@ impl Dir {
         let anchor = Anchor::now();
         self.confirm()?;
         self.set_anchor(Some(anchor).filter(|_| !self.0.is_elsewhere));
-        let listed = Listed::of(list, &mut judge)?;
+        let listed = SeenNames::of(list, &mut judge)?;
         let now = syscall::stat_content_unchecked(self.fd());
         if let Ok(now) = &now {
             // The directories in it need not ask again.

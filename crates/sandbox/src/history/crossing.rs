@@ -226,19 +226,19 @@ pub struct CrossingFault {
 }
 
 /// One end of a move that is taken back.
-struct Side<'a> {
+struct MoveEnd<'a> {
     index: usize,
     undoing: Undoing<'a>,
     record: &'a ChangeRecord,
     part: &'a Part,
 }
 
-impl<'a> Side<'a> {
+impl<'a> MoveEnd<'a> {
     fn of(
         change: &'a Change,
         index: usize,
         end: CrossedEnd<'a>,
-    ) -> Result<Side<'a>, CrossingFault> {
+    ) -> Result<MoveEnd<'a>, CrossingFault> {
         let fault = |path: &str| CrossingFault {
             end: index,
             fault: gone(path),
@@ -248,7 +248,7 @@ impl<'a> Side<'a> {
             return Err(fault(&part.path));
         }
         let undoing = Undoing::of(change, end.root, end.ledger);
-        Ok(Side {
+        Ok(MoveEnd {
             index,
             undoing: undoing.ok_or_else(|| fault(""))?,
             record: end.record,
@@ -261,7 +261,7 @@ impl<'a> Side<'a> {
         crossing.is_some_and(|crossing| crossing.way == CrossingWay::Came)
     }
 
-    fn is_other_end_of(&self, other: &Side<'_>) -> bool {
+    fn is_other_end_of(&self, other: &MoveEnd<'_>) -> bool {
         let key = other.undoing.history.key();
         self.part
             .crossing
@@ -303,7 +303,7 @@ impl Change {
         stop: &dyn Fn() -> bool,
     ) -> Result<(), CrossingFault> {
         let [one, other] = ends;
-        let (one, other) = (Side::of(self, 0, one)?, Side::of(self, 1, other)?);
+        let (one, other) = (MoveEnd::of(self, 0, one)?, MoveEnd::of(self, 1, other)?);
         let (there, home) = match one.has_come() {
             true => (one, other),
             false => (other, one),
@@ -334,7 +334,7 @@ impl Change {
     }
 }
 
-impl Side<'_> {
+impl MoveEnd<'_> {
     /// Security: taking it back is a change in both roots, and needs the rights for that in both.
     fn judge(&self, rights: &[Right]) -> Result<(), UndoFault> {
         judge_part(self.undoing.root, self.part, rights)

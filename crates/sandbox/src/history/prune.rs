@@ -62,7 +62,7 @@ pub(super) struct Measured {
 
 /// How much is to be kept.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct KeptBounds {
     keep: Duration,
     max_bytes: u64,
     max_changes: u64,
@@ -107,7 +107,7 @@ impl History {
         if self.is_small_enough() {
             return Pruned::default();
         }
-        let bounds = Bounds {
+        let bounds = KeptBounds {
             keep: settings.keep,
             max_bytes: settings.max_bytes,
             max_changes: settings.max_changes,
@@ -183,7 +183,7 @@ impl History {
         let pruned = self.prune_those(|mut all| {
             all.retain(|change| change.is_settled && !needed.contains(&change.number));
             let bytes: u64 = all.iter().map(|change| change.bytes).sum();
-            let half = Bounds {
+            let half = KeptBounds {
                 keep: self.settings.keep,
                 max_bytes: bytes / 2,
                 max_changes: self.settings.max_changes,
@@ -309,7 +309,7 @@ fn share_of(account: &str) -> &str {
 }
 
 /// The changes to prune.
-fn doomed(all: &[Weighed], bounds: Bounds) -> BTreeSet<u64> {
+fn doomed(all: &[Weighed], bounds: KeptBounds) -> BTreeSet<u64> {
     let now = now_ms();
     let keep = bounds.keep.as_millis() as u64;
     let is_old = |change: &&Weighed| now.saturating_sub(change.time) > keep;

@@ -88,7 +88,7 @@ impl History {
             if held.confirm().is_err() {
                 return Ok(false);
             }
-            let recovery = Recovery {
+            let recovery = HistoryRecovery {
                 root,
                 store,
                 ledger,
@@ -108,7 +108,7 @@ impl History {
         number: u64,
         parts: &[(u32, Part)],
     ) -> Vec<u32> {
-        let recovery = Recovery {
+        let recovery = HistoryRecovery {
             root,
             store,
             ledger: self.ledger(),
@@ -166,7 +166,7 @@ fn covering(mut paths: BTreeSet<&str>) -> BTreeSet<&str> {
     paths
 }
 
-struct Recovery<'a> {
+struct HistoryRecovery<'a> {
     root: &'a Root,
     store: &'a Store,
     ledger: Ledger<'a>,
@@ -174,7 +174,7 @@ struct Recovery<'a> {
     number: u64,
 }
 
-impl Recovery<'_> {
+impl HistoryRecovery<'_> {
     /// Tells how a change ended, and which of its parts did not happen or were taken back if the others stay.
     fn settle(&self, record: &ChangeRecord, recovered: &mut Recovered) -> (End, Vec<u32>) {
         let parts: Vec<(u32, &Part)> = record.made_parts().collect();

@@ -81,10 +81,10 @@ struct Queue {
 
 /// The turn of one call.
 #[derive(Debug)]
-struct Turn(Arc<Queue>);
+struct AccountTurn(Arc<Queue>);
 
-impl Turn {
-    fn wait(queue: &Arc<Queue>, waits: Waits, start: Instant) -> SysResult<Turn> {
+impl AccountTurn {
+    fn wait(queue: &Arc<Queue>, waits: Waits, start: Instant) -> SysResult<AccountTurn> {
         let mut is_taken = queue.lock();
         while *is_taken {
             waits.check(start)?;
@@ -92,7 +92,7 @@ impl Turn {
             is_taken = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         *is_taken = true;
-        Ok(Turn(Arc::clone(queue)))
+        Ok(AccountTurn(Arc::clone(queue)))
     }
 }
 
@@ -102,7 +102,7 @@ impl Queue {
     }
 }
 
-impl Drop for Turn {
+impl Drop for AccountTurn {
     fn drop(&mut self) {
         *self.0.lock() = false;
         self.0.freed.notify_one();
@@ -120,7 +120,7 @@ pub(crate) struct LockedRecord {
     /// What each other replica reserved.
     others: Vec<(String, Amount)>,
     /// Ends last: the next call finds the file unlocked.
-    _turn: Turn,
+    _turn: AccountTurn,
 }
 
 impl SharedAccount {
@@ -135,7 +135,7 @@ impl SharedAccount {
     /// Waits for the record and reads it. It is held for one change at a time, so the wait is short.
     pub(crate) fn lock(&self, waits: Waits) -> SysResult<LockedRecord> {
         let start = Instant::now();
-        let turn = Turn::wait(&self.queue, waits, start)?;
+        let turn = AccountTurn::wait(&self.queue, waits, start)?;
         let (file, turn) = self.locked_file(turn, waits, start)?;
         syscall::sync_attributes_unchecked(file.as_fd())?;
         let mut file = File::from(file);
@@ -156,10 +156,10 @@ impl SharedAccount {
     /// Opens the record and locks it, anew if somebody has removed the file meanwhile.
     fn locked_file(
         &self,
-        mut turn: Turn,
+        mut turn: AccountTurn,
         waits: Waits,
         start: Instant,
-    ) -> SysResult<(OwnedFd, Turn)> {
+    ) -> SysResult<(OwnedFd, AccountTurn)> {
         loop {
             let mut file = self.cluster.open_own(&self.name)?;
             if !syscall::hold_surely_unchecked(file.as_fd(), HowLocked::Exclusive)? {
@@ -177,10 +177,10 @@ impl SharedAccount {
 /// the turn of this process: there is one of it at most.
 fn locked_in_turn(
     file: OwnedFd,
-    turn: Turn,
+    turn: AccountTurn,
     waits: Waits,
     start: Instant,
-) -> SysResult<(OwnedFd, Turn)> {
+) -> SysResult<(OwnedFd, AccountTurn)> {
     let (told, locked) = mpsc::channel();
     let wait = move || {
         let is_locked = syscall::lock_unchecked(file.as_fd());

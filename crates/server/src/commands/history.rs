@@ -12,7 +12,7 @@ use sandbox::{BrokenChain, NamedRoot, Roots, change_id, parse_change_id};
 use serde_json::{Value, json};
 
 use crate::change_words::{OperatorContext, none_kept, object, refused};
-use crate::command_line::{HistoryRequest, UndoRequest};
+use crate::command_line::{HistoryRequest, UndoCommand};
 use crate::open_roots;
 use crate::settings::Settings;
 
@@ -71,7 +71,7 @@ pub(crate) fn run(
 }
 
 /// The changes to undo.
-fn target(request: &UndoRequest) -> Result<UndoTarget> {
+fn target(request: &UndoCommand) -> Result<UndoTarget> {
     let change = &request.change;
     let number = parse_change_id(change);
     let number = number.ok_or_else(|| anyhow!("{change} is no name of a change"))?;

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     recursive: bool,
     /// Only files that match this glob: by name, or with a slash by path.
     pattern: Option<String>,
-    /// Asks although it is cached.
+    /// Asks even if the directory is cached.
     #[serde(default)]
     refresh: bool,
 }

@@ -84,7 +84,7 @@ impl Tool for EditFile {
 
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit files";
-    const DESCRIPTION: &'static str = "Replaces text in one file or several: each old has to occur exactly once (or all: true), letter for letter; \
+    const DESCRIPTION: &'static str = "Replaces text in one file or several: each old must occur exactly once, letter for letter, unless all is true; \
         line ends stay what they are. All edits are made or none; errors show the nearest lines. For a diff use \
         patch_file, for whole files write_file.";
     const CONTENT: &'static [&'static str] = &["old", "new"];

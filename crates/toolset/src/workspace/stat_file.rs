@@ -72,7 +72,7 @@ impl Tool for StatFile {
 
     const NAME: &'static str = "stat_file";
     const TITLE: &'static str = "File metadata";
-    const DESCRIPTION: &'static str = "Tells type, size and times of a file or directory; of a symlink those of its target and its own. For owner \
+    const DESCRIPTION: &'static str = "Tells type, size and times of a file or directory; for a symlink, both its own and its target's. For owner \
         and mode use permissions_file.";
     const CONTENT: &'static [&'static str] = &[];
     const EFFECT: ToolEffect = ToolEffect::Read;
