@@ -15,6 +15,8 @@ use crate::in_force::InForce;
 
 /// How often a replica looks for unfinished changes of a killed one.
 const EVERY: Duration = Duration::from_secs(3);
+/// Most roots take less than this, so that what is done with them by then is forgotten at once and not at the next turn.
+const SOON: Duration = Duration::from_millis(200);
 /// How many roots are looked after at once; those that do not answer count too.
 const MOST_THREADS: usize = 16;
 
@@ -33,7 +35,11 @@ pub(crate) fn start(cluster: Option<&Arc<Cluster>>, admission: &Arc<InForce<Admi
                     "other replicas took this one for dead: its locks were lost for a while"
                 );
             }
-            let cleared = recovery.turn(writable_roots(&admission.now()), cluster.dead());
+            let roots = writable_roots(&admission.now());
+            let names = roots.iter().map(|(name, _)| name.clone()).collect();
+            let mut cleared = recovery.turn(roots, cluster.dead());
+            std::thread::sleep(SOON);
+            cleared.extend(recovery.state().cleared(&names));
             tell(&cleared);
             let dead = cleared.into_iter().flat_map(|round| round.dead);
             dead.for_each(|replica| cluster.forget(replica));
