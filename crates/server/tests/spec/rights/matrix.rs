@@ -103,14 +103,14 @@ impl<'scene> Round<'scene> {
         own.cloned().collect()
     }
 
-    /// The ways to a secret that are tried: the plain one, and another beside it for each secret of the first root and each
-    /// third of the others. With everything tried, all of them.
+    /// The ways to a secret that are tried: the plain one, and another beside it for every second secret of the first root
+    /// and every sixth of the others. With everything tried, all of them.
     fn ways(&self, secret: &Secret, turn: usize) -> Vec<String> {
         let mut ways = secret.ways();
         let others = ways.split_off(1);
         if share(50) == 50 {
             ways.extend(others);
-        } else if self.root == 0 || (turn + self.root).is_multiple_of(3) {
+        } else if (turn + self.root).is_multiple_of(if self.root == 0 { 2 } else { 6 }) {
             let other = others.get((turn + self.root) % others.len());
             ways.extend(other.cloned());
         }
