@@ -401,6 +401,12 @@ async fn history_undo_in_files_and_memory() {
     .await;
 }
 
+/// Makes a directory immutable, or lets it be changed again.
+fn flagged(tree: &Tree, directory: &str, flag: &str) -> bool {
+    let mut command = std::process::Command::new("chattr");
+    succeeds(command.arg(flag).arg(tree.join(directory)))
+}
+
 /// Nothing of an undo stays that fails in the middle, and it can be tried again.
 #[tokio::test]
 async fn history_an_undo_that_failed_works_later() {
@@ -414,17 +420,13 @@ async fn history_an_undo_that_failed_works_later() {
         let server = setup.start(Transport::Stdio).await;
         let files = json!({"files": [write("x/a", "new\n"), write("y/b", "new\n")]});
         let change = changed(&server, "write_file", files).await;
-        let flag = |word: &str| {
-            let mut command = std::process::Command::new("chattr");
-            succeeds(command.arg(word).arg(tree.join(fixed)))
-        };
-        if !flag("+i") {
+        if !flagged(&tree, fixed, "+i") {
             return left_out("directories cannot be made immutable here");
         }
         let undo = json!({"change": change});
         let outcome = server.call("undo", undo.clone()).await;
         let texts = [tree.text("x/a"), tree.text("y/b")];
-        assert!(flag("-i"));
+        assert!(flagged(&tree, fixed, "-i"));
         let message = outcome.error()["error"]["message"].as_str();
         let message = message.expect("a message");
         assert!(message.contains("nothing was undone"), "{message}");
@@ -451,17 +453,13 @@ async fn history_an_undo_of_files_with_other_names_that_failed_works_later() {
         for (name, path) in [("a", "x/a"), ("b", "y/b")] {
             std::fs::hard_link(tree.join(path), outside.join(name)).expect("a second name");
         }
-        let flag = |word: &str| {
-            let mut command = std::process::Command::new("chattr");
-            succeeds(command.arg(word).arg(tree.join(fixed)))
-        };
-        if !flag("+i") {
+        if !flagged(&tree, fixed, "+i") {
             return left_out("directories cannot be made immutable here");
         }
         let undo = json!({"change": change});
         let outcome = server.call("undo", undo.clone()).await;
         let texts = [tree.text("x/a"), tree.text("y/b")];
-        assert!(flag("-i"));
+        assert!(flagged(&tree, fixed, "-i"));
         outcome.error();
         assert_eq!(texts, ["new\n", "new\n"], "{fixed}");
         let undone = changed(&server, "undo", undo).await;
